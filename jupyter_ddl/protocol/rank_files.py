@@ -2,7 +2,7 @@
 
 | folder | kinds |
 |---|---|
-| a run's | LOG, STDERR_SPANS, TIMES, EVENTS, STEPS, TIMELINE, TORCH_TRACE, ENDED |
+| a run's | LOG, STDERR_SPANS, TIMES, EVENTS, STEPS, TIMELINE, TORCH_TRACE, JAX_TRACE, ENDED |
 | a cluster's logs | RUN_NOTE, STACKS, PROCESS, EXIT |
 | of a host's own, where it does not share these (`APART_RUNS`, `APART_LOG`) | the same |
 | a script's pipes | `jupyter_ddl.protocol.script_pipes` |
@@ -19,6 +19,7 @@ EVENTS = "events.jsonl"  # the rank's own events, numbered
 STEPS = "steps.jsonl"  # when each training step of the rank began and ended, where a timeline is recorded
 TIMELINE = "timeline.json"  # what Horovod recorded of the run's collectives; of rank 0
 TORCH_TRACE = "torch-trace.json"  # what torch.profiler recorded on the rank
+JAX_TRACE = "jax-trace.json"  # what jax.profiler recorded on the rank
 ENDED = "ended"  # empty: the rank's process has ended, and its log is complete
 RUN_NOTE = "run"  # the folder of the run that the rank executes
 STACKS = "stacks"  # the stacks that the rank writes on a signal
@@ -28,6 +29,9 @@ EXIT = "exit"  # how the rank's process ended, and when; of ranks on several hos
 # The folders in the one that ranks have on a host which shares neither the runs' folder nor the clusters'.
 APART_RUNS = "runs"
 APART_LOG = "log"
+
+# The name of an event of a JAX_TRACE begins so; the rest is when it happened, in nanoseconds since the epoch.
+JAX_EPOCH = "jupyter_ddl epoch "
 
 # A rank in a file's name, as ranks write it.
 _RANK = "0|[1-9][0-9]{0,8}"

@@ -90,6 +90,7 @@ def add_collectives(state: RankState, world: World, shared: str | None) -> None:
         shared: the GPU that other ranks use too.
     """
     from jupyter_ddl.engine.collectives.jax_processes import JaxProcesses
+    from jupyter_ddl.engine.collectives.jax_profile import JaxProfile
     from jupyter_ddl.engine.collectives.meeting_point import MeetingPoint
     from jupyter_ddl.engine.collectives.tensorflow_collectives import TensorflowCollectives
     from jupyter_ddl.engine.collectives.torch_groups import TorchGroups
@@ -101,5 +102,8 @@ def add_collectives(state: RankState, world: World, shared: str | None) -> None:
     state.collectives.add(groups)
     state.collectives.add(TorchProfile.of(world, state.cells))
     installation.install(state, world, groups)
-    state.collectives.add(JaxProcesses.of(world, point.beside(world), shared))
+    processes, profile = JaxProcesses.of(world, point.beside(world), shared), JaxProfile.of(world, state.cells)
+    processes.begun = profile.start
+    state.collectives.add(processes)
+    state.collectives.add(profile)
     state.collectives.add(TensorflowCollectives())

@@ -15,6 +15,7 @@ RUNS/2026-11-20T18-03-07-default-3f9c61d2/
     rank-0.timeline.json   what Horovod recorded of a run with --timeline; written by rank 0
     rank-K.steps.jsonl     when each training step of it began and ended on rank K; likewise
     rank-K.torch-trace.json  what torch's profiler recorded of it on rank K; likewise
+    rank-K.jax-trace.json  what JAX's profiler recorded of it on rank K; likewise
     rank-K.ended           empty: rank K's process has ended, and its log is complete
 ```
 """

@@ -1,10 +1,11 @@
-"""Says where the time of training steps goes, from the timeline that Horovod or torch's profiler records.
+"""Says where the time of training steps goes, from the timeline that Horovod, or the profiler of torch or JAX, records.
 
 | module | holds |
 |---|---|
 | `trace_file` | the file's events, read in pieces, also of a file that is cut off |
 | `collectives` | the events put together: one collective of one tensor, with its phases |
-| `torch_traces` | the same of what torch's profiler recorded on each rank |
+| `torch_traces`, `jax_traces` | what their profilers recorded on each rank |
+| `rank_calls` | the calls of all ranks put together |
 | `intervals` | unions of intervals of time, and their lengths |
 | `steps` | the collectives of one training step, and the step's figures |
 | `tensors` | the figures of each tensor |

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 from jupyter_ddl.timeline.collectives import Assembler
 from jupyter_ddl.timeline.steps import steps_of
 from jupyter_ddl.timeline.tensors import Tensor, Tensors
-from jupyter_ddl.timeline.torch_traces import collectives_of
 from jupyter_ddl.timeline.trace_file import TraceFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from pathlib import Path
 
     from jupyter_ddl.timeline.collectives import Collective
@@ -67,7 +66,7 @@ class Analysis:
         tensors: the longest ones.
         others: how many collectives belong to no step: weights at the beginning, metrics of an epoch.
         kept: the steps that were asked for, with their collectives.
-        by_profiler: torch's profiler recorded it, of which copies are not known.
+        recorded_by: the profiler that recorded it, which does not know copies; None for Horovod.
     """
 
     path: Path
@@ -82,7 +81,7 @@ class Analysis:
     tensors: list[Tensor] = field(default_factory=list)
     others: int = 0
     kept: list[Step] = field(default_factory=list)
-    by_profiler: bool = False
+    recorded_by: str | None = None
 
     @property
     def knows_ranks(self) -> bool:
@@ -122,19 +121,19 @@ def analyse(path: Path, kept: range = range(0)) -> Analysis:
     return found
 
 
-def analyse_torch(paths: Mapping[int, Path], ahead_us: Mapping[int, float], kept: range = range(0)) -> Analysis:
-    """Analyse what torch.profiler recorded on the ranks of a run.
+def analyse_joined(
+    path: Path, recorded_by: str, joined: tuple[float, list[Collective]], kept: range = range(0)
+) -> Analysis:
+    """Analyse what a profiler recorded on the ranks of a run.
 
     Args:
-        paths: rank -> its trace.
-        ahead_us: rank -> how far its host's clock was ahead, in microseconds; 0 where it is not there.
+        path: of one rank's trace.
+        recorded_by: the profiler.
+        joined: when their times begin, and the collectives of all ranks.
         kept: the numbers of the steps that are kept whole, from 0.
-
-    Raises:
-        InvalidInput: one is no trace, or cannot be read.
     """
-    began_s, collectives = collectives_of(paths, ahead_us)
-    found = Analysis(paths[min(paths)], began_s=began_s, by_profiler=True)
+    began_s, collectives = joined
+    found = Analysis(path, began_s=began_s, recorded_by=recorded_by)
     return _analysis(found, iter(collectives), Counter(one.tensor for one in collectives), kept)
 
 

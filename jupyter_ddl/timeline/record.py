@@ -17,7 +17,7 @@ def analysis_record(found: Analysis) -> dict[str, Any]:
         "file": str(found.path),
         "cut_off": found.is_cut_off,
         "began_s": found.began_s,
-        "by_profiler": found.by_profiler,
+        "recorded_by": found.recorded_by or "Horovod",
         "ranks": found.ranks,
         "steps": found.steps,
         "others": found.others,

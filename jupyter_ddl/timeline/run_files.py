@@ -1,4 +1,4 @@
-"""Finds in a run's folder what its timeline is made of, Horovod's file or traces of torch's profiler, and reads it."""
+"""Finds in a run's folder what its timeline is made of, Horovod's file or traces of profilers, and reads it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host import untrusted_files
-from jupyter_ddl.protocol.rank_files import STEPS, TIMELINE, TORCH_TRACE, rank_file, rank_file_pattern
-from jupyter_ddl.timeline import perfetto
-from jupyter_ddl.timeline.analysis import analyse, analyse_torch
-from jupyter_ddl.timeline.torch_traces import perfetto_events
+from jupyter_ddl.protocol.rank_files import JAX_TRACE, STEPS, TIMELINE, TORCH_TRACE, rank_file, rank_file_pattern
+from jupyter_ddl.timeline import jax_traces, perfetto, torch_traces
+from jupyter_ddl.timeline.analysis import analyse, analyse_joined
 
 if TYPE_CHECKING:
     import re
@@ -18,12 +17,14 @@ if TYPE_CHECKING:
 
     from jupyter_ddl.timeline.analysis import Analysis
 
-_STEPS, _TRACES = rank_file_pattern(STEPS), rank_file_pattern(TORCH_TRACE)
+_STEPS = rank_file_pattern(STEPS)
+# What profilers record on each rank, in the order in which they are looked for; Horovod's file comes first.
+_PROFILERS = ((TORCH_TRACE, "torch.profiler", torch_traces), (JAX_TRACE, "jax.profiler", jax_traces))
 
 
 def has_timeline(folder: Path) -> bool:
     """Return whether a run has one."""
-    return any(untrusted_files.is_file(folder / rank_file(0, kind)) for kind in (TIMELINE, TORCH_TRACE))
+    return any(untrusted_files.is_file(folder / rank_file(0, kind)) for kind in (TIMELINE, TORCH_TRACE, JAX_TRACE))
 
 
 def analyse_run(folder: Path, ahead_us: Mapping[int, float], kept: range = range(0)) -> Analysis:
@@ -37,8 +38,10 @@ def analyse_run(folder: Path, ahead_us: Mapping[int, float], kept: range = range
     Raises:
         InvalidInput: it has none, or one that cannot be read.
     """
-    traces = _traces(folder)
-    return analyse_torch(traces, ahead_us, kept) if traces else analyse(_horovods(folder), kept)
+    for kind, profiler, library in _PROFILERS:
+        if traces := _traces(folder, kind):
+            return analyse_joined(traces[min(traces)], profiler, library.joined(traces, ahead_us), kept)
+    return analyse(_horovods(folder), kept)
 
 
 def perfetto_pieces(folder: Path, ahead_us: Mapping[int, float]) -> Iterator[str]:
@@ -47,15 +50,16 @@ def perfetto_pieces(folder: Path, ahead_us: Mapping[int, float]) -> Iterator[str
     Raises:
         InvalidInput: it has no timeline.
     """
-    traces = _traces(folder)
-    if traces:
-        return perfetto.as_list(perfetto_events(traces, ahead_us))
+    for kind, _, library in _PROFILERS:
+        if traces := _traces(folder, kind):
+            return perfetto.as_list(library.perfetto_events(traces, ahead_us))
     return perfetto.pieces(_horovods(folder), _of_ranks(folder, _STEPS), ahead_us)
 
 
-def _traces(folder: Path) -> dict[int, Path]:
-    """Return rank -> what torch.profiler recorded; none where Horovod exchanged."""
-    return {} if untrusted_files.is_file(folder / rank_file(0, TIMELINE)) else _of_ranks(folder, _TRACES)
+def _traces(folder: Path, kind: str) -> dict[int, Path]:
+    """Return rank -> what a profiler recorded; none where Horovod exchanged."""
+    has_horovods = untrusted_files.is_file(folder / rank_file(0, TIMELINE))
+    return {} if has_horovods else _of_ranks(folder, rank_file_pattern(kind))
 
 
 def _horovods(folder: Path) -> Path:

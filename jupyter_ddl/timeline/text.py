@@ -73,8 +73,8 @@ def _of_ranks(found: Analysis) -> Iterator[str]:
         last = f"{late.times if late else 0:,} of {counted(found.steps, 'step')}" if found.knows_ranks else NOTHING
         cells.append((str(rank), _ms(median(compute_us)), _ms(median(found.wait_us[rank])), last))
     yield from aligned(cells, right=(0, 1, 2))
-    if found.by_profiler:
-        yield "Recorded by torch.profiler: of copies it does not say which are of the exchange; they are in compute."
+    if found.recorded_by is not None:
+        yield f"Recorded by {found.recorded_by}: it does not say which copies are the exchange's; they are in compute."
     elif not found.knows_ranks:
         yield "Of rank 0 alone it is known when it had its tensors: Horovod's response cache leaves the others out."
 

@@ -9,9 +9,7 @@ Source: torch 2.13, torch/csrc/profiler/collection.cpp; torch/csrc/distributed/c
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
-from collections import Counter, defaultdict
-from dataclasses import dataclass
+from collections import defaultdict
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -19,21 +17,18 @@ import msgspec
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host import untrusted_files
-from jupyter_ddl.timeline.collectives import Collective
+from jupyter_ddl.timeline.rank_calls import Call, collectives_of, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from jupyter_ddl.timeline.collectives import Collective
+
 # A recording has at most 200 steps: of large models it is a hundred megabytes.
 _MOST_BYTES = 1 << 30
 _CALL, _STEP = "c10d::", "Optimizer.step#"
 _BACKENDS = ("gloo:", "nccl:")
-# The kinds by what the names of calls and spans have, without their underscores; send and recv are none of them.
-_KINDS = (
-    *("ALLREDUCE", "ALLGATHER", "REDUCESCATTER", "ALLTOALL", "BROADCAST", "BARRIER"),
-    *("REDUCE", "GATHER", "SCATTER"),
-)
 # How the profiler names types, and how many bytes one value has.
 _BYTES = {
     **dict.fromkeys(("unsigned char", "signed char", "bool"), 1),
@@ -66,18 +61,6 @@ class TorchTrace(msgspec.Struct):
         return sorted(one.ts + one.dur for one in self.events if one.name.startswith(_STEP))
 
 
-@dataclass(slots=True)
-class _Call:
-    """A collective on one rank; times in microseconds since the epoch, `begins` of the backend's work."""
-
-    kind: str
-    shape: tuple[int, ...]
-    bytes: int | None
-    handed_us: float
-    begins_us: float
-    end_us: float
-
-
 def read(path: Path) -> TorchTrace:
     """Return one rank's trace.
 
@@ -94,69 +77,46 @@ def read(path: Path) -> TorchTrace:
         ) from error
 
 
-def collectives_of(paths: Mapping[int, Path], ahead_us: Mapping[int, float]) -> tuple[float, list[Collective]]:
-    """Return the collectives in the order in which they ended, and the moment from which their times count.
+def joined(paths: Mapping[int, Path], ahead_us: Mapping[int, float]) -> tuple[float, list[Collective]]:
+    """Return the collectives of all ranks; see `rank_calls.collectives_of`.
 
     Args:
         paths: rank -> its trace.
         ahead_us: rank -> how far its host's clock was ahead, in microseconds; 0 where it is not there.
 
-    Returns:
-        Seconds since the epoch, and the collectives: those of which two ranks' times are known.
-
     Raises:
         InvalidInput: one is no trace.
     """
-    by_rank: dict[int, list[_Call]] = {}
+    by_rank: dict[int, list[Call]] = {}
     steps_us: list[float] = []
     for rank, path in sorted(paths.items()):
         trace = read(path)
         shift_us = trace.base_ns / 1000 - ahead_us.get(rank, 0.0)
         by_rank[rank] = list(_calls(trace, shift_us))
         steps_us = steps_us or [end_us + shift_us for end_us in trace.steps()]
-    began_us = min((call.handed_us for calls in by_rank.values() for call in calls), default=0.0)
-    names = _Names(steps_us)
-    joined = sorted(_joined(by_rank), key=lambda calls: min(call.handed_us for call in calls.values()))
-    found = [_collective(calls, names, began_us) for calls in joined]
-    return began_us / 1e6, sorted(found, key=lambda one: one.end_us)
+    return collectives_of(by_rank, steps_us)
 
 
-class _Names:
-    """Names collectives by their place in a step, which torch does not: `allreduce 2 [8449]`."""
-
-    def __init__(self, steps_us: list[float]) -> None:
-        self._steps_us = steps_us
-        self._counts: Counter[tuple[int, str]] = Counter()
-
-    def of(self, call: _Call) -> str:
-        """Return the name of the next collective; they come in the order in which they were handed over."""
-        place = bisect_left(self._steps_us, call.handed_us), call.kind
-        self._counts[place] += 1
-        return f"{call.kind.lower()} {self._counts[place]} {list(call.shape)}"
-
-
-def _calls(trace: TorchTrace, shift_us: float) -> Iterator[_Call]:
+def _calls(trace: TorchTrace, shift_us: float) -> Iterator[Call]:
     spans: dict[str, list[TorchEvent]] = defaultdict(list)
     # NCCL's spans are on the GPU's clock where it has any, and else only say when it was asked.
     on_gpu = any(one.cat == "gpu_user_annotation" and one.name.startswith(_BACKENDS) for one in trace.events)
     for one in sorted(trace.events, key=lambda event: event.ts):
         if one.name.startswith(_BACKENDS) and one.cat == ("gpu_user_annotation" if on_gpu else "user_annotation"):
-            spans[_kind(one.name)].append(one)
+            spans[_kind(one)].append(one)
     for one in sorted(trace.events, key=lambda event: event.ts):
-        kind = _kind(one.name) if one.name.startswith(_CALL) else ""
+        kind = _kind(one) if one.name.startswith(_CALL) else ""
         if kind:
             span = next((span for span in spans[kind] if span.ts >= one.ts), None)
             if span is not None:
                 spans[kind].remove(span)
             shape, size = _shape(span or one)
             done = one if span is None else span
-            yield _Call(kind, shape, size, one.ts + shift_us, done.ts + shift_us, done.ts + done.dur + shift_us)
+            yield Call(kind, shape, size, one.ts + shift_us, done.ts + shift_us, done.ts + done.dur + shift_us)
 
 
-def _kind(name: str) -> str:
-    """Return the kind of collective that a call's or a span's name means; empty for none."""
-    plain = name.rpartition(":")[2].replace("_", "").upper()
-    return next((kind for kind in _KINDS if plain.startswith(kind)), "")
+def _kind(event: TorchEvent) -> str:
+    return kind_of(event.name.rpartition(":")[2])
 
 
 def _shape(event: TorchEvent) -> tuple[tuple[int, ...], int | None]:
@@ -168,44 +128,6 @@ def _shape(event: TorchEvent) -> tuple[tuple[int, ...], int | None]:
     shape = tuple(dims[0]) if dims and isinstance(dims[0], list) else ()
     size = _BYTES.get(types[0]) if types else None
     return shape, None if size is None else size * math.prod(shape)
-
-
-def _joined(by_rank: Mapping[int, list[_Call]]) -> Iterator[dict[int, _Call]]:
-    """Yield rank -> its call, of each collective.
-
-    Ranks call the same ones in the same order. Where they do not make as many of one kind, some are of a part of the
-    ranks, and those of one shape belong together.
-    """
-    counts = [Counter(call.kind for call in calls) for calls in by_rank.values()]
-    alike = {kind for kind in _KINDS if len({count[kind] for count in counts}) == 1}
-    found: dict[tuple[tuple[object, ...], int], dict[int, _Call]] = defaultdict(dict)
-    for rank, calls in by_rank.items():
-        seen: Counter[tuple[object, ...]] = Counter()
-        for call in calls:
-            key = (call.kind,) if call.kind in alike else (call.kind, call.shape)
-            seen[key] += 1
-            found[key, seen[key]][rank] = call
-    return (calls for calls in found.values() if len(calls) > 1)
-
-
-def _collective(calls: Mapping[int, _Call], names: _Names, began_us: float) -> Collective:
-    handed_us = {rank: call.handed_us - began_us for rank, call in calls.items()}
-    first = calls[min(calls)]
-    ready_us = max(handed_us.values())
-    end_us = max(ready_us, *(call.end_us - began_us for call in calls.values()))
-    # What a backend does before the last rank has come is to wait for it.
-    begins_us = min(end_us, max(ready_us, *(call.begins_us - began_us for call in calls.values())))
-    gathered = len(calls) if first.kind == "ALLGATHER" else 1
-    return Collective(
-        names.of(first),
-        first.kind,
-        min(handed_us.values()),
-        handed_us,
-        ready_us,
-        end_us,
-        exchanges=[(begins_us, end_us)],
-        bytes=None if first.bytes is None else first.bytes * gathered,
-    )
 
 
 def perfetto_events(paths: Mapping[int, Path], ahead_us: Mapping[int, float]) -> Iterator[dict[str, Any]]:

@@ -9,7 +9,8 @@ import pytest
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.protocol.rank_files import TORCH_TRACE, rank_file
-from jupyter_ddl.timeline.analysis import analyse_torch
+from jupyter_ddl.timeline import torch_traces
+from jupyter_ddl.timeline.analysis import Analysis, analyse_joined
 from jupyter_ddl.timeline.record import analysis_record
 from jupyter_ddl.timeline.run_files import analyse_run, has_timeline, perfetto_pieces
 from jupyter_ddl.timeline.text import analysis_text
@@ -59,6 +60,10 @@ def written(
     return path
 
 
+def analyse_torch(paths: Mapping[int, Path], ahead_us: Mapping[int, float]) -> Analysis:
+    return analyse_joined(paths[0], "torch.profiler", torch_traces.joined(paths, ahead_us))
+
+
 def test_each_quantity_of_a_step(tmp_path: Path) -> None:
     found = analyse_torch({rank: written(tmp_path, rank) for rank in (0, 1)}, {})
     assert (found.steps, found.ranks, found.knows_ranks) == (STEPS - 1, 2, True)
@@ -77,8 +82,8 @@ def test_each_quantity_of_a_step(tmp_path: Path) -> None:
     (tensor,) = found.tensors
     assert (tensor.name, tensor.count, tensor.bytes) == ("allreduce 1 [10, 100]", STEPS, 4000)
     assert tensor.bus_bytes_per_s(2) == pytest.approx(4000 / 600e-6, rel=0.01)
-    assert "of copies it does not say" in analysis_text(found, "run")
-    assert analysis_record(found)["by_profiler"]
+    assert "it does not say which copies" in analysis_text(found, "run")
+    assert analysis_record(found)["recorded_by"] == "torch.profiler"
 
 
 def test_a_late_rank_is_named_also_where_its_hosts_clock_is_ahead(tmp_path: Path) -> None:

@@ -65,6 +65,8 @@ class JaxProcesses:
         self._given: dict[str, Any] | None = None
         # Whether the backends are to be made again: their processes have ended.
         self._is_stale = False
+        # Called when JAX's processes have been made by the program's `initialize`.
+        self.begun: Callable[[], None] = lambda: None
         self._ended = threading.Event()
         self._released = threading.Event()
         self._lock = threading.Lock()
@@ -177,6 +179,7 @@ class JaxProcesses:
                 "Call jax.distributed.shutdown() first.",
             )
         self._begin(stock, dict(given.arguments))
+        self.begun()
 
     def _begin(self, stock: Callable[..., None], given: dict[str, Any]) -> None:
         """Make this rank one of JAX's processes.
