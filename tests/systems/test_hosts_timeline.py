@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from ranks.training.test_timeline import FIT, MODEL
 from systems.test_hosts import start
+from systems.test_hosts_torch import needs_torch
 
 if TYPE_CHECKING:
     from ranks.kernels import Kernel
@@ -33,6 +34,18 @@ def test_a_rank_of_the_other_host_that_is_late_is_named_with_the_tensor(hosts: R
     login.do(start(hosts, framework="tensorflow"))
     login.do(f"s.run({LATE!r}); s.run({FIT!r})")
     ranks, of, rank, is_known, by_us = login.do(f"result = s.run({FIT!r}, timeline=True)\n{ANALYSED}")
+    assert (ranks, of, rank, is_known) == (4, [0, 1, 2, 3], 3, True)
+    assert by_us > 50_000
+    login.do("s.stop()")
+
+
+@needs_torch
+def test_so_is_one_of_torch_by_the_clocks_of_both_hosts(hosts: Rig, login: Kernel) -> None:
+    from frameworks.test_torch_timeline import MODEL as TORCH
+
+    login.do(start(hosts, framework="torch"))
+    login.do(f"s.run({TORCH.replace('step == late', 'step % 3 == late')!r}); s.run('train(3)')")
+    ranks, of, rank, is_known, by_us = login.do(f"result = s.run('train(15, late=2)', timeline=True)\n{ANALYSED}")
     assert (ranks, of, rank, is_known) == (4, [0, 1, 2, 3], 3, True)
     assert by_us > 50_000
     login.do("s.stop()")
