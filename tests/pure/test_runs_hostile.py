@@ -268,7 +268,7 @@ def test_ranks_are_named_as_ranks_name_their_files(tmp_path: Path) -> None:
 def test_no_two_runs_have_one_id(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = iter(["00000001", *["00000001"] * 5, "00000002", "00000003"])
     monkeypatch.setattr("jupyter_ddl.runs.folder.secrets.token_hex", lambda _: next(drawn))
-    monkeypatch.setattr("jupyter_ddl.runs.folder.time.strftime", lambda _: "2026-11-20T18-03-07")
+    monkeypatch.setattr("jupyter_ddl.runs.folder.time.strftime", lambda *_: "2026-11-20T18-03-07")
     first, second = RunFolder("default"), RunFolder("default")
     assert (first.run[-8:], second.run[-8:]) == ("00000001", "00000002")
     assert first.path.is_dir()
