@@ -65,7 +65,7 @@ model.compile(hvd.DistributedOptimizer(keras.optimizers.SGD(0.01)), loss="mse")
 
 class Late(keras.callbacks.Callback):
     def on_train_batch_begin(self, batch, logs=None):
-        if batch == 5 and rank == world_size - 1:
+        if 5 <= batch < 12 and rank == world_size - 1:
             time.sleep(0.05)
 
 x, y = np.ones((64, 8), "float32"), np.ones((64, 1), "float32")
@@ -84,11 +84,12 @@ def test_a_rank_that_is_late_is_named_with_step_and_tensor(n: int, ranks: Callab
     assert not (paths.runs_dir() / without.run / "rank-0.timeline.json").exists()
     found = analyse(folder / "rank-0.timeline.json", range(15))
     assert (found.ranks, found.steps, found.is_cut_off) == (n, 15, False)
-    # The first step has no beginning, and is not counted. A busy machine may delay another rank in another step.
-    fifth = next(step for step in found.kept if step.number == 4)
-    assert fifth.late is not None
-    assert (fifth.late.rank, fifth.late.by_us > 40_000) == (n - 1, True)
-    assert fifth.late.tensor in {one.name for one in found.tensors}
+    # The first step has no beginning, and is not counted. A busy machine may delay another rank in some of the steps.
+    delayed = [step for step in found.kept if 4 <= step.number < 11]
+    late = [step.late for step in delayed if step.late is not None and step.late.by_us > 40_000]
+    named = [one for one in late if one.rank == n - 1]
+    assert len(named) > len(delayed) / 2
+    assert {one.tensor for one in named} <= {one.name for one in found.tensors}
     assert found.lateness[n - 1].by_us > 40_000
     for step in found.kept:
         assert set(step.handed_us) == set(range(n))
@@ -96,6 +97,7 @@ def test_a_rank_that_is_late_is_named_with_step_and_tensor(n: int, ranks: Callab
         lines = (folder / f"rank-{one}.steps.jsonl").read_text().splitlines()
         begin_us, end_us = json.loads(lines[5])
         assert (len(lines), end_us - begin_us > 40_000) == (16, True), "the others wait for it in the step"
+    fifth = next(step for step in delayed if step.number == 4)
     # Horovod's times and the ranks' own are on one clock.
     assert found.began_s is not None
     assert begin_us < found.began_s * 1e6 + fifth.ready_us < end_us
