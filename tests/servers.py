@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import websocket
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 TOKEN = "tests"
 UP_S = 60.0
 _TOLD_CHARACTERS = 4000
+# Longer than a kernel takes to start, on a busy machine too.
+_STARTED_S = 60.0
 
 
 @dataclass
@@ -105,12 +108,16 @@ class Server:
             assert time.monotonic() < until_s, self._log.read_text()
             time.sleep(0.1)
 
+    def last_words(self) -> str:
+        """Return what it wrote last."""
+        return self._log.read_text()[-_TOLD_CHARACTERS:]
+
     def ending(self) -> str | None:
         """Return how it ended and what it wrote last; None while it runs."""
         status = self.process.poll()
         if status is None or not self._log.exists():
             return None  # it runs, or was ended by its fixture, which removes its folder
-        return f"status {status}\n{self._log.read_text()[-_TOLD_CHARACTERS:]}"
+        return f"status {status}\n{self.last_words()}"
 
     def kill(self) -> None:
         """End it as SIGKILL does."""
@@ -149,13 +156,27 @@ class Server:
 
     def end_kernels(self) -> None:
         """End every kernel, and wait until they have."""
-        for kernel in self.api("GET", "kernels"):
+        for kernel in self._kernels():
             self.api("DELETE", f"kernels/{kernel['id']}")
 
     def interrupt_kernels(self) -> None:
         """Interrupt every kernel; what one that runs no code does then is nothing."""
-        for kernel in self.api("GET", "kernels"):
+        for kernel in self._kernels():
             self.api("POST", f"kernels/{kernel['id']}/interrupt")
+
+    def _kernels(self) -> list[dict[str, Any]]:
+        """Return the kernels that run.
+
+        While one is being started the server cannot list them, and answers 500: that one has no time of its last
+        activity yet. Source: jupyter_server 2.21, kernelmanager.py, kernel_model and _async_start_kernel
+        """
+        until_s = time.monotonic() + _STARTED_S
+        while (reply := self.request("GET", f"{self.base_url}api/kernels")).status == HTTPStatus.INTERNAL_SERVER_ERROR:
+            assert time.monotonic() < until_s, reply
+            time.sleep(0.05)
+        assert reply.status == HTTPStatus.OK, reply
+        found: list[dict[str, Any]] = reply.json
+        return found
 
     def _is_up(self) -> bool:
         try:

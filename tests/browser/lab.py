@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import nbformat
+from playwright.sync_api import TimeoutError as Timeout
 from playwright.sync_api import sync_playwright
 from servers import TOKEN, Server
 
@@ -62,7 +63,13 @@ class Lab:
         page.wait_for_function("window.jupyterapp.shell.currentWidget?.context?.isReady")
 
     def wait_until_idle(self, page: Page) -> None:
-        page.wait_for_function(f"{_SESSION}.session?.kernel?.status === 'idle'", timeout=60_000)
+        try:
+            page.wait_for_function(f"{_SESSION}.session?.kernel?.status === 'idle'", timeout=60_000)
+        except Timeout as error:
+            status = page.evaluate(
+                f"[{_SESSION}.session?.kernel?.status, document.querySelector('.jp-Dialog')?.innerText]"
+            )
+            raise AssertionError(f"The kernel is not idle: {status}\n{self.server.last_words()}") from error
 
     def run_all(self, page: Page) -> None:
         self.wait_until_idle(page)

@@ -90,7 +90,6 @@ def wait_until_trained(page: Page) -> None:
 
 
 # The first one: no run is there yet.
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_example_of_an_empty_list_trains_to_its_end(fresh: Lab, page: Page) -> None:
     page.locator(".jp-SideBar [data-id='jupyter-ddl-panel']").click()

@@ -1,4 +1,4 @@
-"""Records what torch does in a cell with `--timeline`, by torch's own profiler, into the run's folder.
+"""Records what torch does in a cell with `--timeline`, by torch's own profiler.
 
 The profiler keeps all of it in memory, so it records the first steps only: from then on the loop runs as without it.
 
@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jupyter_ddl.engine.collectives.cell_profile import CellProfile
 from jupyter_ddl.host import import_hooks
-from jupyter_ddl.protocol.rank_files import TORCH_TRACE, rank_file
+from jupyter_ddl.protocol.rank_files import TORCH_TRACE
 
 if TYPE_CHECKING:
-    from types import ModuleType
+    from pathlib import Path
+
+    from typing_extensions import Self
 
     from jupyter_ddl.engine.cells import Cells
-    from jupyter_ddl.engine.collectives.library import Turn
     from jupyter_ddl.engine.world import World
 
 MOST_STEPS = 200
@@ -28,71 +29,28 @@ MOST_STEPS = 200
 _QUIET = ("KINETO_LOG_LEVEL", "6")
 
 
-class TorchProfile:
-    """The profiler of one rank, a `Library` of the engine's.
+class TorchProfile(CellProfile):
+    """torch's profiler on one rank, from torch's import on."""
 
-    Args:
-        rank: its number.
-    """
+    FILE = TORCH_TRACE
 
     def __init__(self, rank: int) -> None:
-        self._rank = rank
-        self._path: Path | None = None
+        super().__init__(rank)
         self._profile: Any = None
         self._hook: Any = None
-        self._is_running = False
         self._steps = 0
 
     @classmethod
-    def of(cls, world: World, cells: Cells) -> TorchProfile:
+    def of(cls, world: World, cells: Cells) -> Self:
         """Return that of a rank that starts."""
-        profile = cls(world.rank)
-        # Of a script too, which ends as no cell does.
-        cells.conclude_with(profile.end_cell)
-        import_hooks.when_imported("torch", profile._imported)
+        profile = super().of(world, cells)
+        import_hooks.when_imported("torch", lambda _: profile.start())
         return profile
 
-    def begin_cell(self, turn: Turn) -> None:
-        """Record the cell, where it is asked for and once torch is there."""
-        # One that raised: what it recorded is lost, since a rank that writes then keeps others waiting.
-        self._stop()
-        self._profile = None
-        own = rank_file(self._rank, TORCH_TRACE)
-        self._path = None if turn.timeline is None else Path(turn.timeline).with_name(own)
-        if "torch" in sys.modules and import_hooks.executed("torch") is not None:
-            self._start()
+    def _is_ready(self) -> bool:
+        return "torch" in sys.modules and import_hooks.executed("torch") is not None
 
-    def end_cell(self) -> None:
-        """Write what was recorded."""
-        self._stop()
-        profile, self._profile = self._profile, None
-        if profile is not None and self._steps and self._path is not None:
-            try:
-                profile.export_chrome_trace(str(self._path))
-            except (OSError, RuntimeError) as error:
-                # A full disk must not end the training.
-                print(f"WARNING: {self._path} is not complete: {error}", file=sys.stderr)
-
-    def raised(self) -> None:
-        """Do nothing: other ranks may wait for this one."""
-
-    def release(self) -> None:
-        """Do nothing: no rank waits here."""
-
-    def was_ended_elsewhere(self, text: str) -> bool:  # noqa: ARG002  as a library is asked
-        """Return that no error is of the profiler's."""
-        return False
-
-    def entered(self) -> int | None:
-        """Return that collectives are not counted here."""
-        return None
-
-    def _imported(self, _torch: ModuleType) -> None:
-        self._start()
-
-    def _start(self) -> None:
-        if self._path is None:
-            return
+    def _begin(self) -> None:
         from torch.optim.optimizer import register_optimizer_step_post_hook
         from torch.profiler import profile
 
@@ -100,16 +58,25 @@ class TorchProfile:
         self._steps = 0
         self._profile = profile(record_shapes=True)
         self._profile.start()
-        self._is_running = True
         self._hook = register_optimizer_step_post_hook(self._stepped)
+
+    def _end(self) -> None:
+        self._hook.remove()
+        self._profile.stop()
+
+    def _write(self, path: Path) -> None:
+        if self._profile is None or not self._steps:
+            return
+        try:
+            self._profile.export_chrome_trace(str(path))
+        except RuntimeError as error:
+            # torch's C++ says so.
+            raise OSError(str(error)) from error
+
+    def _discard(self) -> None:
+        self._profile = None
 
     def _stepped(self, *_: Any) -> None:
         self._steps += 1
         if self._steps >= MOST_STEPS:
-            self._stop()
-
-    def _stop(self) -> None:
-        if self._is_running:
-            self._is_running = False
-            self._hook.remove()
-            self._profile.stop()
+            self.stop()

@@ -74,7 +74,7 @@ export function whole(steps: readonly TimelineStep[]): Span {
   return steps.length === 0 ? [0, 1] : [steps[0]!.begin_us, steps.at(-1)!.end_us];
 }
 
-/** Show a part so many times as long around a moment, and no more than all. */
+/** Zoom by a factor around a moment, and show no more than all. */
 export function zoomed([begin, end]: Span, factor: number, at: number, all: Span): Span {
   const length = Math.max(1, (end - begin) * factor);
   return length >= all[1] - all[0] ? all : moved([at - ((at - begin) * length) / (end - begin), length], all);
