@@ -37,7 +37,6 @@ from jupyter_ddl.host.run_files import RunFiles
 from jupyter_ddl.host.run_module import hide_working_folder, show_working_folder
 from jupyter_ddl.protocol.exit_statuses import LOOP_ENDED
 from jupyter_ddl.protocol.rank_files import PROCESS, RUN_NOTE, STACKS, rank_file
-from jupyter_ddl.protocol.requests import HorovodAsked
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -156,10 +155,15 @@ class RankEngine(IPEngine):
             self.exit(1)
         kernel, shell = self.kernel, self.kernel.shell
         run_files = RunFiles(self.world.rank)
-        send, rank = Emitter(self.session, iopub_socket), self.world.rank
-        emit = Journal(rank, send, run_files, self.folder)
-        self.state.horovod.demand.ask_with(lambda run: send(HorovodAsked(run, rank)))
-        capture = Capture(self.world, emit, run_files, self.leaving)
+        emit = Journal(self.world.rank, Emitter(self.session, iopub_socket), run_files, self.folder)
+        resting = self.state.collectives.resting
+        capture = Capture(
+            self.world,
+            emit,
+            run_files,
+            self.leaving,
+            lambda stalled: emit(resting.with_known_ranks(stalled, self.world)),
+        )
         log_dir = self.folder.log_dir
         last_words = LastWords(self.world.rank, log_dir / rank_file(self.world.rank, RUN_NOTE), capture.readers)
         write_on_signal(log_dir / rank_file(self.world.rank, STACKS))
@@ -178,7 +182,7 @@ class RankEngine(IPEngine):
         guard = Guard(
             shell, self.world, self.state, emit, capture, outlet, sampler, self.warmup, self.leaving, debugger
         )
-        Handlers(self.world, self.state.horovod, self.pinned, self.warmup, guard, emit, debugger).install(kernel)
+        Handlers(self.world, resting, self.pinned, self.warmup, guard, emit, debugger).install(kernel)
 
 
 def _note_process(log_dir: Path, world: World) -> None:

@@ -24,7 +24,6 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.engine.c_streams import CStdout
-from jupyter_ddl.engine.horovod_core import with_known_ranks
 from jupyter_ddl.engine.shutdown_notes import ShutdownNotes
 from jupyter_ddl.host.output_chunks import CHUNK_INTERVAL_S, Chunks
 from jupyter_ddl.host.stall_messages import StallReader
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 
     from jupyter_ddl.engine.world import World
     from jupyter_ddl.host.run_files import RunFiles
-    from jupyter_ddl.protocol.events import Event, Stream
+    from jupyter_ddl.protocol.events import CollectiveStalled, Event, Stream
 
 _READ_BYTES = 1 << 16
 # At 10 MB/s a pipe of 64 KiB, the least size, is full in 6 ms.
@@ -88,6 +87,7 @@ class Capture:
         emit: sends an event.
         files: takes every byte.
         leave: ends this process, once no output can leave it any more.
+        report_stall: called with each stall that standard error tells of.
     """
 
     def __init__(
@@ -96,6 +96,7 @@ class Capture:
         emit: Callable[[Event], None],
         files: RunFiles,
         leave: Callable[[int, str], None],
+        report_stall: Callable[[CollectiveStalled], None],
     ) -> None:
         self._rank = world.rank
         self._emit = emit
@@ -103,7 +104,7 @@ class Capture:
         self._leave = leave
         self._lock = threading.Lock()
         self._run = ""
-        self._stalls = StallReader(world.rank, lambda stalled: emit(with_known_ranks(stalled, world)))
+        self._stalls = StallReader(world.rank, report_stall)
         self._notes = ShutdownNotes()
         self.original_stderr = os.dup(2)
         sys.stdout.flush()
@@ -129,8 +130,8 @@ class Capture:
 
         Args:
             run: the run's id.
-            is_starting: TensorFlow is being imported meanwhile, and what it logs is not the cell's.
-            tells_stalls: Horovod's stall messages go into the log, and are sent as an event.
+            is_starting: a framework is being imported meanwhile, and what it logs is not the cell's.
+            tells_stalls: the stall messages of a library go into the log, and are sent as an event.
         """
         self.flush_streams()
         self.drain()

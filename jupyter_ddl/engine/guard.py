@@ -1,8 +1,8 @@
 """Runs a cell on this rank so that it always ends: with its value, its own exception, or released.
 
-A rank that raises shuts Horovod down at once, which gives the ranks blocked in a collective an error within
-milliseconds. A `Release` from the session does the same, ends the groups of other libraries, and raises
-KeyboardInterrupt in Python code.
+A rank that raises says so to its libraries of collectives at once: what they end gives the ranks blocked in it an
+error within milliseconds. A `Release` from the session ends all collectives, and raises KeyboardInterrupt in Python
+code.
 
 Runs on: every rank. `run` is called in the main thread, `release` in ipykernel's control thread.
 """
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import sys
 from contextlib import contextmanager, suppress
 from time import time
@@ -22,14 +21,13 @@ from jupyter_ddl.engine.cells import Cell
 from jupyter_ddl.engine.collectives.library import Turn
 from jupyter_ddl.engine.error_text import text_of
 from jupyter_ddl.engine.failure_memory import let_go_of_the_failure
-from jupyter_ddl.engine.horovod_runtime import SHUT_DOWN_TEXT
 from jupyter_ddl.engine.interrupts import Interrupts
 from jupyter_ddl.engine.last_resort import LastResort
 from jupyter_ddl.engine.notebook_lines import NotebookLines
 from jupyter_ddl.engine.timeline_file import recorded
 from jupyter_ddl.protocol.events import COLLECTIVE_ON_SUBSET, RankFailed, RankFinished
 from jupyter_ddl.protocol.rank_files import STEPS, TIMELINE
-from jupyter_ddl.protocol.requests import CellRaised
+from jupyter_ddl.protocol.requests import CellRaised, HorovodAsked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,8 +44,6 @@ if TYPE_CHECKING:
     from jupyter_ddl.engine.world import World
     from jupyter_ddl.errors import InvalidInput
     from jupyter_ddl.protocol.requests import Release, RunCell
-
-_NEEDS_IMPORTS = re.compile(r"\b(tensorflow|keras|horovod|hvd|jupyter_ddl)\b")
 
 
 class Guard:
@@ -173,10 +169,10 @@ class Guard:
         return self._interrupts.task
 
     def prepare(self, *, on_subset: bool) -> None:
-        """Initialise Horovod, where this world has it. Collective: every rank must call this."""
+        """Start the library that rests, where this world has it. Collective: every rank must call this."""
         self._warmup.done.wait()
         if self._warmup.report is not None and self._warmup.report.problem is None:
-            self._state.horovod.initialise(self._world.communicator, on_subset=on_subset)
+            self._state.collectives.resting.initialise(self._world.communicator, on_subset=on_subset)
 
     async def _outcome(self, request: RunCell) -> BaseException | None:
         """Return what the cell raised, or None."""
@@ -192,7 +188,7 @@ class Guard:
                 self._stall_after_s(request),
                 recorded(self._world.rank, TIMELINE, request.log_dir, options),
                 self._emit,
-                request.horovod_rests,
+                self._ask_for_start if request.horovod_rests else None,
             )
         )
         self._state.cells.begin(Cell(len(request.ranks), options))
@@ -224,7 +220,7 @@ class Guard:
                 raise late
         except (Exception, KeyboardInterrupt, asyncio.CancelledError) as error:  # noqa: BLE001  the cell must end with it
             # Raised outside the cell's own code, whose exceptions IPython keeps in `result`: a release between steps,
-            # Horovod's initialisation, an import that distributes a cell, a variable set too late, no more threads.
+            # the start of a library, an import that distributes a cell, a variable set too late, no more threads.
             self._interrupts.disarm()
             self._last_resort.put_back(request.run)
             self._shell.traceback_lines = self._shell.traceback_lines or [f"{type(error).__name__}: {text_of(error)}"]
@@ -247,9 +243,13 @@ class Guard:
         """Return how soon a stall is reported; on a subset, a collective of all ranks fails at once."""
         return request.options.stalls.after_s if len(request.ranks) == self._world.world_size else None
 
+    def _ask_for_start(self, run: str) -> None:
+        """Ask the kernel to have all ranks start the library that rests, beside what they do."""
+        self._emit.announce(HorovodAsked(run, self._world.rank))
+
     def _begin_capture(self, request: RunCell) -> None:
-        if request.horovod or _NEEDS_IMPORTS.search(request.code):
-            # It would wait for the imports anyway; what TensorFlow prints meanwhile is not the cell's.
+        if request.horovod or self._warmup.is_needed_by(request.code):
+            # It would wait for the imports anyway; what they print meanwhile is not the cell's.
             self._warmup.done.wait()
         is_starting = not self._warmup.done.is_set()
         self._capture.begin(request.run, is_starting=is_starting, tells_stalls=self._stall_after_s(request) is not None)
@@ -282,17 +282,18 @@ class Guard:
             request.run,
             self._world.rank,
             time(),
-            uses_horovod=self._state.horovod.is_used(),
-            horovod_runs=self._state.horovod.is_running(),
+            uses_horovod=self._state.collectives.resting.is_used(),
+            horovod_runs=self._state.collectives.resting.is_running(),
             entered=self._state.collectives.entered(),
         )
 
     def _failed(self, request: RunCell, error: BaseException, was_released: bool, reason: str | None) -> RankFailed:
         name, message = type(error).__name__, text_of(error)
-        shut_down = SHUT_DOWN_TEXT in message
-        is_effect = self._is_effect or shut_down
-        if shut_down and not was_released and len(request.ranks) < self._world.world_size:
-            # Horovod's own text says that a rank has failed; here the missing ranks do not run the cell.
+        resting = self._state.collectives.resting
+        has_given_up = resting.has_given_up(message)
+        is_effect = self._is_effect or has_given_up
+        if has_given_up and not was_released and len(request.ranks) < self._world.world_size:
+            # The library's own text says that a rank has failed; here the missing ranks do not run the cell.
             name, is_effect = COLLECTIVE_ON_SUBSET, False
             message = (
                 f"A collective of all ranks must be entered by all ranks. Received: a cell on ranks "
@@ -311,7 +312,7 @@ class Guard:
             tuple(self._shell.traceback_lines),
             released=was_released or is_effect,
             at_s=self._raised_s or time(),
-            uses_horovod=self._state.horovod.is_used(),
+            uses_horovod=resting.is_used(),
             reason=reason if was_released else None,
             given=collective_mismatch.given(error, message),
             entered=self._state.collectives.entered(),

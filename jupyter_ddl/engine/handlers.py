@@ -35,11 +35,11 @@ from jupyter_ddl.protocol.requests import (
 )
 
 if TYPE_CHECKING:
+    from jupyter_ddl.engine.collectives.library import RestingLibrary
     from jupyter_ddl.engine.debugging.rank_debugger import RankDebugger
     from jupyter_ddl.engine.devices import Pinned
     from jupyter_ddl.engine.event_log import Journal
     from jupyter_ddl.engine.guard import Guard
-    from jupyter_ddl.engine.horovod_runtime import HorovodRuntime
     from jupyter_ddl.engine.preload import Warmup
     from jupyter_ddl.engine.world import World
 
@@ -50,7 +50,7 @@ class Handlers:
     def __init__(
         self,
         world: World,
-        horovod: HorovodRuntime,
+        resting: RestingLibrary,
         pinned: Pinned,
         warmup: Warmup,
         guard: Guard,
@@ -58,7 +58,7 @@ class Handlers:
         debugger: RankDebugger,
     ) -> None:
         self._world = world
-        self._horovod = horovod
+        self._resting = resting
         self._pinned = pinned
         self._warmup = warmup
         self._guard = guard
@@ -78,7 +78,7 @@ class Handlers:
         self._warmup.when_done(self._emit)
 
     async def on_shell(self, stream: Any, identities: Any, message: dict[str, Any]) -> None:
-        """Handle what must wait for the rank's turn: a cell, and Horovod's life between cells."""
+        """Handle what must wait for the rank's turn: a cell, and the life of a library between cells."""
         request = decode(message["content"], Request)
         if isinstance(request, RunCell):
             await self._guard.run(request)
@@ -87,7 +87,7 @@ class Handlers:
         elif isinstance(request, PrepareHorovod):
             self._guard.prepare(on_subset=request.on_subset)
         elif isinstance(request, RestHorovod):
-            self._horovod.rest(request.run, request.after)
+            self._resting.rest(request.run, request.after)
         elif isinstance(request, PushValues | PullValue):
             self._values.answer(request, stream, identities, message)
 
@@ -100,7 +100,7 @@ class Handlers:
             self._guard.release(request)
             self._profiler.end("the ranks were released from their run")
         elif isinstance(request, PrepareHorovod):
-            self._horovod.start_beside(request.run, self._world.communicator, on_subset=request.on_subset)
+            self._resting.start_beside(request.run, self._world.communicator, on_subset=request.on_subset)
         elif isinstance(request, Ping):
             self._emit(RankAlive(self._world.rank, self._guard.interrupted))
         elif isinstance(request, LookAtStacks):
@@ -131,7 +131,7 @@ class Handlers:
                 world.pid,
                 self._pinned.device,
                 self._pinned.threads,
-                self._horovod.is_used(),
+                self._resting.is_used(),
             )
         )
         if self._warmup.report is not None:

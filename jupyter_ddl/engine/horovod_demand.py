@@ -57,15 +57,13 @@ class Demand:
         self._came = threading.Event()
         self._problem: Exception | None = None
 
-    def ask_with(self, ask: Callable[[str], None]) -> None:
-        """Ask for Horovod's start with `ask`, which gets the run and does not block."""
-        self._ask = ask
-
-    def begin(self, run: str, *, rests: bool) -> None:
-        """Note that a cell begins; with `rests`, one that may need Horovod, which is not running."""
+    def begin(self, run: str, ask: Callable[[str], None] | None) -> None:
+        """Note that a cell begins; with `ask`, which gets the run, one that may need Horovod, which is not running."""
         self.run, self._problem = run, None
         self._came.clear()
-        self.rests = rests and self._ask is not None
+        # A thread of an earlier cell may still ask.
+        self._ask = ask or self._ask
+        self.rests = ask is not None
 
     def started(self, problem: Exception | None = None) -> None:
         """Note that Horovod runs, or why not."""

@@ -20,6 +20,7 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from jupyter_ddl.engine import horovod_core
 from jupyter_ddl.engine.horovod_core import core_of, has_ended, runs
 from jupyter_ddl.engine.horovod_demand import Demand
 from jupyter_ddl.engine.timeline_file import Timelines
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
     from jupyter_ddl.engine.collectives.library import Turn
     from jupyter_ddl.engine.late_variables import LateVariables
+    from jupyter_ddl.engine.world import World
+    from jupyter_ddl.protocol.events import CollectiveStalled
 
 # What Horovod's C++ core says in every collective that it gives up when any rank shuts down.
 # Source: horovod 0.28.1, horovod/common/common.h, SHUT_DOWN_ERROR
@@ -103,6 +106,8 @@ class HorovodRuntime:
         self._start_beside.has_rested = True
         # The run that raised or was released last on this rank.
         self._ended = ""
+        # Shuts down the Horovod of a script.
+        self._end_of_script: threading.Thread | None = None
 
     def watch(self) -> None:
         """Patch Horovod's `init` and the functions whose settings must survive a shutdown, once.
@@ -164,6 +169,14 @@ class HorovodRuntime:
         """
         return SHUT_DOWN_TEXT in text or (_NO_PROCESS_SET.search(text) is not None and has_ended())
 
+    def has_given_up(self, text: str) -> bool:
+        """Return whether an error's text says that Horovod has given up all collectives."""
+        return SHUT_DOWN_TEXT in text
+
+    def with_known_ranks(self, stalled: CollectiveStalled, world: World) -> CollectiveStalled:
+        """Return a stall without the missing ranks where these may be others than MPI's, or that is not known."""
+        return horovod_core.with_known_ranks(stalled, world)
+
     def generation(self) -> int:
         """Return how often Horovod has been initialised on this rank."""
         return self._generation
@@ -174,7 +187,7 @@ class HorovodRuntime:
         self._stall = stall_check(turn.stall_after_s)
         self._timelines.begin_cell(turn.timeline)
         core = core_of()
-        self.demand.begin(turn.run, rests=turn.horovod_rests and core is not None and not runs(core))
+        self.demand.begin(turn.run, turn.ask if core is not None and not runs(core) else None)
 
     def end_cell(self) -> None:
         """Complete the timeline, if there is one, before the end of a cell is reported. Horovod keeps running."""
@@ -289,8 +302,10 @@ class HorovodRuntime:
         self._ended = self.demand.run
         self.demand.end()
         basics = core_of()
-        if basics is None or self._stock_shutdown is None:
-            # Of a script Horovod is the script's own.
+        if basics is None:
+            return
+        if self._stock_shutdown is None:
+            self._shut_down_of_script(basics)
             return
         generation, start = self._generation, self._start_beside
 
@@ -301,6 +316,22 @@ class HorovodRuntime:
                     self._shut_down(basics)
 
         threading.Thread(target=shut_down, name="jupyter_ddl Horovod shutdown", daemon=True).start()
+
+    def _shut_down_of_script(self, basics: Any) -> None:
+        """Shut Horovod down where a script, of which it is the own, has initialised it; once."""
+        with self._lock:
+            if self._end_of_script is None and basics.is_initialized():
+                # Stock init has registered it for the exit, where it would be a second one at the same time.
+                atexit.unregister(basics.shutdown)
+                self._end_of_script = threading.Thread(target=basics.shutdown, name="jupyter_ddl shutdown", daemon=True)
+                self._end_of_script.start()
+
+    def has_shut_down(self, within_s: float) -> bool:
+        """Return whether the shutdown of a script has ended, or there was none; it waits where a peer is frozen."""
+        if self._end_of_script is None:
+            return True
+        self._end_of_script.join(within_s)
+        return not self._end_of_script.is_alive()
 
     def _init(self, _stock: Callable[..., None], basics: Any, comm: Any = None, process_sets: Any = None) -> None:
         """Replace `HorovodBasics.init`, so that the arguments of the user's call take effect.

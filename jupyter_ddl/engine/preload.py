@@ -12,6 +12,7 @@ import builtins
 import gc
 import importlib
 import os
+import re
 import threading
 import time
 from contextlib import contextmanager, suppress
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
 
 # What a cell waits for while the framework is imported.
 _IMPORTED = {"tensorflow": ("tensorflow", "keras", "horovod"), "torch": ("torch",), "jax": ("jax", "jaxlib"), NONE: ()}
-
+# A cell that names one of these waits for it.
+_NAMED = re.compile(r"\b(tensorflow|keras|horovod|hvd|jupyter_ddl)\b")
 
 _LOWEST = 19
 
@@ -73,6 +75,10 @@ class Warmup:
         """Begin, in a thread of its own."""
         self._hold_main_thread()
         self._thread.start()
+
+    def is_needed_by(self, code: str) -> bool:
+        """Return whether a cell's code names what is imported, so that it would wait anyway."""
+        return _NAMED.search(code) is not None
 
     def stand_by(self, wait: Callable[[], None]) -> None:
         """Import at the lowest priority, touching no device, and call `wait`, which returns when the rank is wanted.

@@ -40,7 +40,7 @@ class RankState:
         self.cells = Cells()
         self.variables = LateVariables()
         self.horovod = HorovodRuntime(self.variables)
-        self.collectives = Libraries([self.horovod])
+        self.collectives = Libraries(self.horovod)
         self.meter = Meter()
         self._parts: dict[type, Any] = {}
 

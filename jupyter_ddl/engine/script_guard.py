@@ -1,6 +1,6 @@
 """Runs a script on this rank so that it always ends: by itself, with its own exception, or released.
 
-A rank that raises shuts Horovod down at once, which gives the ranks blocked in a collective an error within
+A rank that raises ends the collectives of its libraries at once, which gives the ranks blocked in one an error within
 milliseconds. A `Release` from the terminal does the same, and raises KeyboardInterrupt in Python code.
 
 Runs on: every rank.
@@ -8,7 +8,6 @@ Runs on: every rank.
 
 from __future__ import annotations
 
-import atexit
 import faulthandler
 import os
 import sys
@@ -24,7 +23,6 @@ from jupyter_ddl.engine import advice, interrupts
 from jupyter_ddl.engine.collectives.library import Turn
 from jupyter_ddl.engine.error_text import bounded, text_of
 from jupyter_ddl.engine.event_log import Journal
-from jupyter_ddl.engine.horovod_core import core_of, with_known_ranks
 from jupyter_ddl.engine.host_report import host_described
 from jupyter_ddl.engine.interrupts import Interrupts
 from jupyter_ddl.engine.sampler import Sampler, links_of
@@ -47,7 +45,7 @@ if TYPE_CHECKING:
 
 # Whose versions are recorded.
 _LIBRARIES = ("tensorflow", "horovod", "keras", "torch")
-# Horovod's shutdown takes milliseconds, unless a peer is frozen: then it waits, and this rank ends without it.
+# A library's shutdown takes milliseconds, unless a peer is frozen: then it waits, and this rank ends without it.
 _SHUTDOWN_S = 5.0
 
 
@@ -71,7 +69,7 @@ class ScriptRank:
         self._events = pipes.open_events()
         self._emit = Journal(world.rank, self._send, RunFiles(world.rank, (EVENTS,), "script"))
         self._emit.begin(request.run, request.log_dir)
-        # Of a script Horovod is the script's own, and the terminal reads what it writes of stalls.
+        # The terminal reads what Horovod writes of stalls: it is the script's own.
         timeline = recorded(world.rank, TIMELINE, request.log_dir, request.options)
         record_script(timeline)
         state.collectives.begin_cell(
@@ -79,7 +77,6 @@ class ScriptRank:
         )
         self._sampler = Sampler(world.rank, state.meter, self._emit, links_of(world))
         self._interrupts = Interrupts({})
-        self._horovod = _HorovodEnd()
         self._stacks = Stacks(world, is_own=lambda file: file == self._path)
         self._path = ""
         self._raised_s = 0.0
@@ -142,7 +139,7 @@ class ScriptRank:
             return
         released = self._give_up()
         self._emit(self._failed(error, str(status), (), released=released))
-        self._horovod.wait(status)
+        self._await_shutdown(status)
 
     def _raised(self, error: BaseException, path: str) -> NoReturn:
         text = text_of(error)
@@ -152,7 +149,7 @@ class ScriptRank:
         what_to_write = advice.of(error)
         told += [] if what_to_write is None else [what_to_write]
         self._emit(self._failed(error, text, tuple(told), released=released))
-        self._horovod.wait(1)
+        self._await_shutdown(1)
         if sys.excepthook is not sys.__excepthook__:
             raise error  # the script's own hook gets it
         raise SystemExit(1) from None
@@ -162,13 +159,16 @@ class ScriptRank:
         self._interrupts.disarm()
         self._raised_s = time.time()
         released = self._interrupts.is_requested(self._run)
-        self._end_collectives()
+        self._state.collectives.release()
         self._sampler.end()
         return released
 
-    def _end_collectives(self) -> None:
-        self._horovod.begin()
-        self._state.collectives.release()
+    def _await_shutdown(self, status: int) -> None:
+        """Wait until collectives have ended: MPI must not be finalised before. End the process where they do not."""
+        if not self._state.collectives.resting.has_shut_down(_SHUTDOWN_S):
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
 
     def _failed(self, error: BaseException, text: str, told: tuple[str, ...], *, released: bool) -> RankFailed:
         world = self._world
@@ -180,11 +180,11 @@ class ScriptRank:
         for request in self._pipes.requests():
             if isinstance(request, Release):
                 self._interrupts.request(self._run, request.reason)
-                self._end_collectives()
+                self._state.collectives.release()
             elif isinstance(request, LookAtStacks):
                 self._send(self._stacks.answer(request))
             elif isinstance(request, ReportStall):
-                self._emit(with_known_ranks(request.stalled, self._world))
+                self._emit(self._state.collectives.resting.with_known_ranks(request.stalled, self._world))
 
     def _note_version(self, library: ModuleType) -> None:
         """Report the version of a library that the script has imported."""
@@ -198,36 +198,6 @@ class ScriptRank:
         with self._sending:
             while line:
                 line = line[os.write(self._events, line) :]
-
-
-class _HorovodEnd:
-    """Horovod's shutdown, once, in a thread of its own: it waits where a peer is frozen."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
-
-    def begin(self) -> None:
-        """Shut Horovod down, where the script has initialised it; the ranks in a collective get an error now."""
-        basics = core_of()
-        if basics is None:
-            return
-        with self._lock:
-            if self._thread is None and basics.is_initialized():
-                # Stock init has registered it for the exit, where it would be a second one at the same time.
-                atexit.unregister(basics.shutdown)
-                self._thread = threading.Thread(target=basics.shutdown, name="jupyter_ddl shutdown", daemon=True)
-                self._thread.start()
-
-    def wait(self, status: int) -> None:
-        """Wait until Horovod has shut down: MPI must not be finalised before. End the process where it does not."""
-        if self._thread is None:
-            return
-        self._thread.join(_SHUTDOWN_S)
-        if self._thread.is_alive():
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(status)
 
 
 def _run_as_main(path: str) -> None:

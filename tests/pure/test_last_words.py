@@ -176,7 +176,8 @@ from jupyter_ddl.engine.world import World
 from jupyter_ddl.host.run_files import RunFiles
 files = RunFiles(0)
 files.begin(sys.argv[1])
-captured = capture.Capture(World(0, 1, 0, 1, "here", 0, None), lambda event: None, files, lambda status, text: None)
+nothing = lambda *_: None
+captured = capture.Capture(World(0, 1, 0, 1, "here", 0, None), nothing, files, nothing, nothing)
 capture._Pipe.keep = lambda pipe, data: data and os.kill(os.getpid(), 9)
 captured.begin("run")
 os.write(2, b"why\\n")

@@ -1,16 +1,19 @@
 """The interface by which the engine asks a library of collectives: Horovod, torch.distributed, or a site's own.
 
+Outside of what implements it no module of the engine names one: tests/pure/test_engine_interface.py.
+
 Runs on: every rank.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
+    from jupyter_ddl.engine.world import World
     from jupyter_ddl.protocol.events import CollectiveStalled
 
 
@@ -24,7 +27,8 @@ class Turn:
         stall_after_s: how soon a stall is reported; None where it is not.
         timeline: the file into which its collectives are to be recorded; None where they are not.
         report: called with a stall that a library finds, from any thread; None where no one asks.
-        horovod_rests: Horovod is initialised when the cell needs it; the same on all ranks.
+        ask: called with the run when it needs a library that rests, and does not block; None where none rests. All
+            ranks have it, or none.
     """
 
     run: str
@@ -32,7 +36,7 @@ class Turn:
     stall_after_s: float | None = None
     timeline: str | None = None
     report: Callable[[CollectiveStalled], None] | None = None
-    horovod_rests: bool = False
+    ask: Callable[[str], None] | None = None
 
 
 class Library(Protocol):
@@ -57,11 +61,54 @@ class Library(Protocol):
         """Return how many collectives of all ranks this rank has entered; None where it counts none."""
 
 
-class Libraries:
-    """All libraries of one rank, asked as one."""
+class RestingLibrary(Library, Protocol):
+    """One that keeps a core busy while it runs, so that it rests between cells."""
 
-    def __init__(self, libraries: Iterable[Library] = ()) -> None:
-        self._libraries = list(libraries)
+    def initialise(self, communicator: Any, *, on_subset: bool) -> None:
+        """Start it, again where it runs, as the program did last. Collective: every rank must call this.
+
+        Args:
+            communicator: of all ranks of the world, for our own messages.
+            on_subset: the cell runs on some of the ranks only.
+        """
+
+    def start_beside(self, run: str, communicator: Any, *, on_subset: bool) -> None:
+        """Do so in a thread, beside the cell of a run that has asked. Never blocks; collective, once for a run."""
+
+    def rest(self, run: str = "", after: str = "") -> None:
+        """End it, when every rank has finished with it: it ends on all of them.
+
+        Args:
+            run: that has ended.
+            after: a run for which all ranks were asked to start it beside the cell: that ends first; "" for none.
+        """
+
+    def is_used(self) -> bool:
+        """Return whether the program has started it on this rank, so that later cells may need it."""
+
+    def is_running(self) -> bool:
+        """Return whether it runs on this rank."""
+
+    def has_shut_down(self, within_s: float) -> bool:
+        """Return whether what `release` of a script has begun to end has ended, within so many seconds."""
+
+    def has_given_up(self, text: str) -> bool:
+        """Return whether an error's text says that it has given up all collectives."""
+
+    def with_known_ranks(self, stalled: CollectiveStalled, world: World) -> CollectiveStalled:
+        """Return a stall that it has written of, without the missing ranks where it counts others than the world's."""
+
+
+class Libraries:
+    """All libraries of one rank, asked as one.
+
+    Args:
+        resting: the one that rests between cells.
+    """
+
+    def __init__(self, resting: RestingLibrary) -> None:
+        self.resting = resting
+        self._libraries: list[Library] = [resting]
 
     def add(self, library: Library) -> None:
         """Ask one more from here on."""
