@@ -24,7 +24,7 @@ from jupyter_ddl.engine.failure_memory import let_go_of_the_failure
 from jupyter_ddl.engine.interrupts import Interrupts
 from jupyter_ddl.engine.last_resort import LastResort
 from jupyter_ddl.engine.notebook_lines import NotebookLines
-from jupyter_ddl.engine.timeline_file import recorded
+from jupyter_ddl.engine.timelines.timeline_file import recorded
 from jupyter_ddl.protocol.events import COLLECTIVE_ON_SUBSET, RankFailed, RankFinished
 from jupyter_ddl.protocol.rank_files import STEPS, TIMELINE
 from jupyter_ddl.protocol.requests import CellRaised, HorovodAsked

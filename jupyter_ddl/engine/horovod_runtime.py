@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from jupyter_ddl.engine import horovod_core
 from jupyter_ddl.engine.horovod_core import core_of, has_ended, runs
 from jupyter_ddl.engine.horovod_demand import Demand
-from jupyter_ddl.engine.timeline_file import Timelines
+from jupyter_ddl.engine.timelines.timeline_file import Timelines
 from jupyter_ddl.engine.world import made_communicator
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host import import_hooks

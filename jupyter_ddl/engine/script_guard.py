@@ -27,7 +27,7 @@ from jupyter_ddl.engine.host_report import host_described
 from jupyter_ddl.engine.interrupts import Interrupts
 from jupyter_ddl.engine.sampler import Sampler, links_of
 from jupyter_ddl.engine.stack_dump import Stacks
-from jupyter_ddl.engine.timeline_file import record_script, recorded
+from jupyter_ddl.engine.timelines.timeline_file import record_script, recorded
 from jupyter_ddl.host import import_hooks
 from jupyter_ddl.host.run_files import RunFiles
 from jupyter_ddl.protocol.codec import as_line

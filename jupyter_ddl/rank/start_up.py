@@ -90,11 +90,11 @@ def add_collectives(state: RankState, world: World, shared: str | None) -> None:
         shared: the GPU that other ranks use too.
     """
     from jupyter_ddl.engine.collectives.jax_processes import JaxProcesses
-    from jupyter_ddl.engine.collectives.jax_profile import JaxProfile
     from jupyter_ddl.engine.collectives.meeting_point import MeetingPoint
     from jupyter_ddl.engine.collectives.tensorflow_collectives import TensorflowCollectives
     from jupyter_ddl.engine.collectives.torch_groups import TorchGroups
-    from jupyter_ddl.engine.collectives.torch_profile import TorchProfile
+    from jupyter_ddl.engine.timelines.jax_profile import JaxProfile
+    from jupyter_ddl.engine.timelines.torch_profile import TorchProfile
     from jupyter_ddl.torch_training import installation
 
     point = MeetingPoint.of(world)

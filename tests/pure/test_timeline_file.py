@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jupyter_ddl.engine import timeline_file
-from jupyter_ddl.engine.timeline_file import TimelineFile
+from jupyter_ddl.engine.timelines import timeline_file
+from jupyter_ddl.engine.timelines.timeline_file import TimelineFile
 
 if TYPE_CHECKING:
     from pathlib import Path

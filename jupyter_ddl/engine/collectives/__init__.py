@@ -16,8 +16,6 @@
 | `torch_groups` | torch.distributed: its start, and its release |
 | `torch_counts`, `torch_frames` | how many of its collectives this rank has entered, and in which one it is |
 | `torch_stalls` | who waits for whom in one |
-| `cell_profile` | what a framework's profiler records of a cell with `--timeline` |
-| `torch_profile`, `jax_profile` | torch's and JAX's |
 
 Horovod's implementation is `engine/horovod_runtime`. Nothing here imports a framework. Runs on: every rank.
 """

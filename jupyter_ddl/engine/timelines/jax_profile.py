@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from jupyter_ddl.engine.collectives.cell_profile import CellProfile
+from jupyter_ddl.engine.timelines.cell_profile import CellProfile
 from jupyter_ddl.protocol.rank_files import JAX_EPOCH, JAX_TRACE
 
 MOST_S = 20.0

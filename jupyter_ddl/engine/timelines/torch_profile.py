@@ -11,7 +11,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.engine.collectives.cell_profile import CellProfile
+from jupyter_ddl.engine.timelines.cell_profile import CellProfile
 from jupyter_ddl.host import import_hooks
 from jupyter_ddl.protocol.rank_files import TORCH_TRACE
 
