@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { Feed } from '../src/model/feed';
 import { Figures } from '../src/model/figures';
 import { byHost, headingParts, isHeading } from '../src/model/host_groups';
+import { ENGLISH } from '../src/model/words';
 import { deviceText, hostText } from '../src/model/links';
 import fixture from '../schema/events.fixture.json';
 import { parseEvent } from '../src/model/parse';
@@ -34,8 +35,8 @@ describe('ranks by host', () => {
   });
 
   it('say together how many there are, what they do, and what is wrong', () => {
-    expect(headingParts(8, '1,234 /s', 'network ↓1 GB/s ↑2 GB/s', 2)).toEqual(['8 ranks', '1,234 /s', 'network ↓1 GB/s ↑2 GB/s', '2 faults']);
-    expect(headingParts(1, '', '', 0)).toEqual(['1 rank']);
+    expect(headingParts(8, '1,234 /s', 'network ↓1 GB/s ↑2 GB/s', 2, ENGLISH)).toEqual(['8 ranks', '1,234 /s', 'network ↓1 GB/s ↑2 GB/s', '2 faults']);
+    expect(headingParts(1, '', '', 0, ENGLISH)).toEqual(['1 rank']);
   });
 
   it('come with the events of a run whose folder knows its hosts', () => {

@@ -155,9 +155,15 @@ def jupyterlab(
 
 
 @contextmanager
-def chromium() -> Iterator[Browser]:
+def chromium(*, has_scroll_bars: bool = False) -> Iterator[Browser]:
+    """Run Chromium.
+
+    Args:
+        has_scroll_bars: as most desktops have them, which take room; without, they lie over what they scroll.
+    """
+    hides = ["--hide-scrollbars"] if has_scroll_bars else []
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS), ignore_default_args=hides)
         try:
             yield browser
         finally:

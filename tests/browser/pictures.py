@@ -1,7 +1,7 @@
 """Pictures of every view, at each size and in both themes, to be compared by eye. Run by `make pictures`.
 
-Runs and clusters are recorded ones; ranks that are stopped in a cell are real. Those of docs/images are the size
-that `KEPT` names.
+Runs and clusters are recorded ones; ranks that are stopped in a cell are real. Those that `IN_DOCS` names, at the size
+`KEPT`, are written into the docs too, with as few colours as they need.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import argparse
 import os
 import sys
 import tempfile
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,19 +18,20 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import recorded  # noqa: E402
-from lab import CHROMIUM, FLAGS, command, jupyterlab, set_theme  # noqa: E402
+from lab import chromium, command, jupyterlab, set_theme  # noqa: E402
 from panel import ask_kernel, leave_out_tensorflow, run_cell, show_panel, start_here  # noqa: E402
-from playwright.sync_api import sync_playwright  # noqa: E402
+from PIL import Image  # noqa: E402
 from told_kernel import ToldKernel, rank  # noqa: E402
 
 from jupyter_ddl import paths  # noqa: E402
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from lab import Lab
     from playwright.sync_api import Browser, Page
 
+DOCS = HERE.parents[1] / "docs"
 KERNEL = "window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.id"
 PAGE = ".jp-MainAreaWidget:not(.lm-mod-hidden) .ddl-page"
 HUNG = """%%distributed
@@ -97,6 +97,16 @@ def run_page(scene: Scene, name: str = "eight") -> None:
     scene.page.locator(f"{PAGE} .ddl-value").first.wait_for()
 
 
+def many_ranks(scene: Scene) -> None:
+    """Training on 64 ranks."""
+    show_panel(scene.page, more=False)
+    live = scene.runs["64"].name
+    ranks = [rank(at, state="running", host=f"node{at // 8}") for at in range(64)]
+    scene.told.tell(ranks, state="running", run=live)
+    scene.told.notice(live)
+    run_page(scene, "64")
+
+
 def failed_run(scene: Scene) -> None:
     run_page(scene, "failed")
 
@@ -147,7 +157,23 @@ VIEWS: dict[str, Callable[[Scene], None]] = {
     "log": whole_log,
     "stacks": stacks,
     "clusters": all_clusters,
+    "64": many_ranks,
 }
+# View and theme -> the picture in docs/images.
+IN_DOCS = {
+    "training-light": "panel-train-light",
+    "start-light": "panel-start-light",
+    "stacks-dark": "panel-stacks-dark",
+    "compare-light": "panel-compare-light",
+    "log-light": "panel-log-light",
+    "64-dark": "panel-64-dark",
+}
+# Of the views, those that say what a kernel's ranks do.
+TOLD = ("training", "64")
+# Run and theme -> the picture of its dashboard in docs, as wide as a cell's output.
+DASHBOARDS = {"8": "dashboard-8-light", "64": "dashboard-64-dark", "1024": "dashboard-1024-light"}
+DASHBOARD = Size("dashboard", 1180, 1500)
+COLOURS = 128
 
 
 def record_runs() -> dict[str, Path]:
@@ -159,6 +185,9 @@ def record_runs() -> dict[str, Path]:
         "slowest": recorded.record(f"{day}4T16-45-02-default-77aa", 2, 60, slower=1.9),
         "failed": recorded.record(f"{day}4T17-20-31-default-0b52", 8, 25, fails=True),
         "live": recorded.record(f"{day}6T08-55-00-default-c0de", 8, 40, over=False),
+        "8": recorded.record(f"{day}2T02-00-00-default-3f98", 8, 70, over=False),
+        "64": recorded.record(f"{day}2T02-00-00-default-6464", 64, 40, over=False),
+        "1024": recorded.record(f"{day}2T02-00-00-default-1024", 1024, 40, over=False),
     }
 
 
@@ -171,7 +200,7 @@ def take(out: Path, chosen: list[str], sizes: list[Size]) -> None:
         sizes: of SIZES.
     """
     out.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="ddl-pictures-") as name, _browser() as browser:
+    with tempfile.TemporaryDirectory(prefix="ddl-pictures-") as name, chromium(has_scroll_bars=True) as browser:
         folder = Path(name)
         for variable in (paths.RUNS_VARIABLE, paths.RUNTIME_VARIABLE):
             (folder / variable).mkdir(mode=0o700)
@@ -181,6 +210,13 @@ def take(out: Path, chosen: list[str], sizes: list[Size]) -> None:
             for size in sizes:
                 for view in chosen:
                     _take_one(out, lab, browser, size, view, runs, folder)
+            if KEPT in sizes:
+                for name, picture in IN_DOCS.items():
+                    if name.rpartition("-")[0] in chosen:
+                        shot, _, theme = name.rpartition("-")
+                        _keep(out / f"{shot}-{KEPT.name}-{theme}.png", DOCS / "images" / f"{picture}.png")
+                if "run" in chosen:
+                    _take_dashboards(out, lab, browser, runs)
 
 
 def _take_one(
@@ -192,7 +228,7 @@ def _take_one(
     lab.write(f"{view}.ipynb", "1")
     lab.open(page, f"{view}.ipynb", workspace=size.name)
     lab.wait_until_idle(page)
-    with ToldKernel(lab, page.evaluate(KERNEL) if view == "training" else "elsewhere") as told:
+    with ToldKernel(lab, page.evaluate(KERNEL) if view in TOLD else "elsewhere") as told:
         VIEWS[view](Scene(lab, page, runs, folder, told))
         for dark in (False, True):
             set_theme(page, dark=dark)
@@ -205,17 +241,27 @@ def _take_one(
     lab.end_kernels()
 
 
-@contextmanager
-def _browser() -> Iterator[Browser]:
-    """Run Chromium with the scroll bars that most desktops have, which take room."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=list(FLAGS), ignore_default_args=["--hide-scrollbars"]
-        )
-        try:
-            yield browser
-        finally:
-            browser.close()
+def _take_dashboards(out: Path, lab: Lab, browser: Browser, runs: dict[str, Path]) -> None:
+    """Take the dashboards of runs of several sizes, whole."""
+    page = browser.new_page(viewport={"width": DASHBOARD.width, "height": DASHBOARD.height})
+    lab.write("dashboard.ipynb", "1")
+    lab.open(page, "dashboard.ipynb")
+    for run, picture in DASHBOARDS.items():
+        set_theme(page, dark=picture.endswith("dark"))
+        command(page, "jupyter-ddl:open-run", run=runs[run].name)
+        page.locator(f"{PAGE} .ddl-value").first.wait_for()
+        page.wait_for_timeout(1500)
+        page.locator(f"{PAGE} .ddl-dashboard").screenshot(path=out / f"{picture}.png")
+        _keep(out / f"{picture}.png", DOCS / f"{picture}.png")
+    set_theme(page, dark=False)
+    page.close()
+    lab.end_kernels()
+
+
+def _keep(taken: Path, kept: Path) -> None:
+    """Write a picture into the docs: a screen has few colours, which a palette holds."""
+    with Image.open(taken) as picture:
+        picture.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(kept, optimize=True)
 
 
 def main() -> int:

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Locator, Page
 
-RUN, WITHOUT = "2026-11-27T02-00-00-timeline-3f9c", "2026-11-27T02-00-01-timeline-4f9c"
+# A heading has no time.
+AT = "2026-11-27T02-00-00-"
+RUN, WITHOUT = f"{AT}timeline-3f9c", f"{AT}timeline-4f9c"
 PAGE = ".jp-MainAreaWidget:not(.lm-mod-hidden) .ddl-page"
 LATE = 57
 # How many pixels of a picture have another colour than the one before them: a picture that is zoomed in has fewer bars.
@@ -50,7 +52,7 @@ def runs() -> None:
 def opened(page: Page, run: str) -> Locator:
     command(page, "jupyter-ddl:open-run", run=run)
     shown = page.locator(PAGE)
-    shown.get_by_role("heading", name=run).wait_for()
+    shown.get_by_role("heading", name=run.removeprefix(AT), exact=True).wait_for()
     shown.locator(".ddl-code").filter(has_text="model.fit").wait_for(state="attached")
     return shown
 

@@ -1,6 +1,7 @@
 // The ranks of a cluster in a narrow panel: two lines each; only those in sight are in the page.
 import { byHost, headingParts, type HostEntry, type HostHeading, isHeading } from '../model/host_groups';
 import { type RankRow, type Standing, TROUBLED } from '../model/rank_rows';
+import type { Words } from '../model/words';
 import { h, setAttribute, setText } from './dom';
 import { memorySize, LOOKS, percent, rate as rateText, type StateLook, whole } from './format';
 import { HostHeadings, placesOf } from './host_headings';
@@ -28,12 +29,11 @@ export class RankList {
   private entries: readonly HostEntry<RankRow>[] = [];
 
   /**
-   * @param words translates the word for a state.
    * @param choose is called where a menu of a rank's row is asked for; it returns whether there is one.
    */
   constructor(
     label: string,
-    private readonly words: (word: string) => string,
+    private readonly trans: Words,
     choose: (rank: number, at: MouseEvent) => boolean,
   ) {
     this.element = h('div', { class: 'ddl-rank-list', role: 'list', 'aria-label': label, tabindex: '0' }, this.space);
@@ -74,25 +74,29 @@ export class RankList {
     setAttribute(row, 'aria-setsize', String(this.entries.length));
     setAttribute(row, 'aria-posinset', String(at + 1));
     if (isHeading(rank)) {
-      this.headings.fill(row, { ...headingOf(rank), host: rank.host, isFolded: rank.isFolded });
+      this.headings.fill(row, { ...headingOf(rank, this.trans), host: rank.host, isFolded: rank.isFolded });
       row.removeAttribute('title');
       return;
     }
     this.headings.fill(row, null);
-    const { sign, word } = looksOf(rank.standing);
+    const { trans } = this;
+    const { sign, word: text } = looksOf(rank.standing);
+    const word = trans.__(text);
     const [state, rate, place, use] = CELLS.map((cell) => row.querySelector<HTMLElement>(`.ddl-rank-${cell}`));
     setText(row.firstElementChild as HTMLElement, String(rank.rank));
-    setText(state!, `${sign} ${this.words(word)}${rank.problem === '' ? '' : ` ${rank.problem}`}`);
+    setText(state!, `${sign} ${word}${rank.problem === '' ? '' : ` ${rank.problem}`}`);
     setAttribute(state!, 'class', `ddl-rank-state ddl-state-${rank.standing}`);
     setText(rate!, rank.samplesPerS === null ? '' : rateText(rank.samplesPerS));
     const usage = useOf(rank);
     // The device's name is long, and in the title.
-    setText(place!, `${usage === '' ? rank.device : rank.device.replace(/ \(.*\)$/, '')} · ${rank.host}`);
+    const device = usage === '' ? rank.device : rank.device.replace(/ \(.*\)$/, '');
+    // Under the heading of its host, the host is said already.
+    setText(place!, isHeading(this.entries[0]!) ? device : `${device} · ${rank.host}`);
     setText(use!, usage);
     const trouble = rank.problem === '' ? '' : `, ${word} ${rank.problem}`;
     const more = [rank.deviceMore, rank.network].filter((text) => text !== '').map((text) => `\n${text}`);
-    const whole = `${rank.host}, ${rank.device}, ${rank.threads} threads, pid ${rank.pid}${more.join('')}`;
-    setAttribute(row, 'title', `rank ${rank.rank}${trouble}: ${whole}`);
+    const whole = trans.__('%1 threads, pid %2', rank.threads, rank.pid);
+    setAttribute(row, 'title', `${trans.__('rank %1', rank.rank)}${trouble}: ${rank.host}, ${rank.device}, ${whole}${more.join('')}`);
   }
 }
 
@@ -107,12 +111,12 @@ function makeRow(): HTMLElement {
   return h('div', { class: 'ddl-rank-row', role: 'listitem' }, name, line(state!, rate!), line(place!, use!), HostHeadings.button());
 }
 
-function headingOf({ ranks }: HostHeading<RankRow>): { text: string; hasFault: boolean } {
+function headingOf({ ranks }: HostHeading<RankRow>, trans: Words): { text: string; hasFault: boolean } {
   const rates = ranks.map(({ samplesPerS }) => samplesPerS).filter((one) => one !== null);
   const together = rates.length === 0 ? '' : rateText(rates.reduce((sum, one) => sum + one, 0));
   const faults = ranks.filter(({ standing }) => TROUBLED.has(standing)).length;
   const network = ranks.find((rank) => rank.network !== '')?.network ?? '';
-  return { text: headingParts(ranks.length, together, network, faults).join(' · '), hasFault: faults > 0 };
+  return { text: headingParts(ranks.length, together, network, faults, trans).join(' · '), hasFault: faults > 0 };
 }
 
 function useOf(rank: RankRow): string {

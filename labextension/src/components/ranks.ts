@@ -223,7 +223,7 @@ function headingOf({ host, ranks, isFolded }: HostHeading<Rank>, model: RunModel
   const together = rates.length === 0 ? '' : trans.__('%1 samples/s', number(rates.reduce((sum, one) => sum + one, 0)));
   const faults = ranks.filter(({ state }) => state === 'failed' || state === 'lost').length;
   const network = ranks.map((rank) => hostText(rank.latest)).find((text) => text !== '') ?? '';
-  return { host, isFolded, text: headingParts(ranks.length, together, network, faults).join(' · '), hasFault: faults > 0 };
+  return { host, isFolded, text: headingParts(ranks.length, together, network, faults, trans).join(' · '), hasFault: faults > 0 };
 }
 
 function stateText(rank: Rank, trans: Words): string {

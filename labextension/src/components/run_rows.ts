@@ -87,7 +87,7 @@ export function fillRunRow(row: HTMLElement, record: RunRecord, isChosen: boolea
   setText(state.firstElementChild as HTMLElement, sign);
   setText(state.lastElementChild as HTMLElement, word);
   setAttribute(state, 'class', `ddl-rank-state ddl-state-${looks}`);
-  const [, title = '', number = ''] = /^(.*?)( \[\d+\])?$/.exec(whatText(record) || idText(record)) ?? [];
+  const [, title = '', number = ''] = /^(.*?)( \[\d+\])?$/.exec(whatText(record) || idText(record.run)) ?? [];
   setText(what.firstElementChild as HTMLElement, title);
   setText(what.lastElementChild as HTMLElement, number);
   setText(rate, record.samples_per_s === null ? '' : rateText(record.samples_per_s));
@@ -129,8 +129,8 @@ export function whatText(record: RunRecord): string {
   return [record.name ?? '', cellText(record)].filter((part) => part !== '').join(' \u00b7 ');
 }
 
-/** Return a run's id without the time, which the row has: of a run that says no more. */
-function idText({ run }: RunRecord): string {
+/** Return a run's id without the time, which a row has. */
+export function idText(run: string): string {
   return run.replace(/^[\dT-]+-(?=\D)/, '');
 }
 

@@ -74,7 +74,7 @@ export class ClusterCard {
         act(CommandIDs.openRun, { run: this.runId });
       }
     });
-    this.ranks = new RankList(trans.__('Ranks'), (word) => trans.__(word), (rank, at) => this.showRankMenu(rank, at));
+    this.ranks = new RankList(trans.__('Ranks'), trans, (rank, at) => this.showRankMenu(rank, at));
     const bar = h('div', { class: 'ddl-icon-bar', role: 'toolbar', 'aria-label': trans.__('Ranks') }, this.interrupt, this.stacks, this.more);
     this.head = h('summary', { class: 'ddl-cluster-head' }, h('h3', {}, this.name, this.count), this.state);
     this.element = h(

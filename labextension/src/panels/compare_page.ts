@@ -56,7 +56,7 @@ export class ComparePage extends LivePage {
     const choice = h('div', { class: 'ddl-compare-tools' }, h('label', {}, this.only, trans.__('only differences')), this.same);
     const box = h('div', { class: 'ddl-table ddl-compare-box', role: 'group', 'aria-label': trans.__('What differs'), tabindex: '0' }, this.table);
     const part = h('section', { class: 'ddl-compare-part', 'aria-label': trans.__('What differs') }, h('h3', {}, trans.__('What differs')), choice, box);
-    const bar = h('div', { class: 'ddl-page-bar' }, h('h2', {}, trans.__('%1 runs compared', model.runs.length)), this.tools.element);
+    const bar = h('div', { class: 'ddl-page-bar' }, h('h2', {}, trans.__('%1 runs', model.runs.length)), this.tools.element);
     this.node.append(bar, this.problem, this.empty, this.chartsBox, part, this.code.element);
     this.only.addEventListener('change', () => this.fillTable());
     this.view.changed.connect(() => {

@@ -1,9 +1,12 @@
 // What the charts of compared runs show, and the files that they become.
 import type { TranslationBundle } from '@jupyterlab/translation';
+import { downloadIcon } from '@jupyterlab/ui-components';
 import { h, setText } from '../components/dom';
 import { type CurveView, MOST_SMOOTHING } from '../model/curve_view';
 import { PLACES } from '../model/metric_curves';
 import { placeTexts } from './compare_texts';
+import { iconButton } from './icon_button';
+import { showMenu } from './popup_menu';
 
 export const FILES = ['CSV', 'PNG', 'SVG'] as const;
 export type FileKind = (typeof FILES)[number];
@@ -26,21 +29,22 @@ export class CompareTools {
     save: (kind: FileKind) => void,
   ) {
     const words = placeTexts(trans);
-    this.x = h('select', { 'aria-label': trans.__('Over') }, ...PLACES.map((place) => h('option', { value: place }, words[place])));
+    this.x = h('select', { 'aria-label': trans.__('Over'), title: trans.__('Over') }, ...PLACES.map((place) => h('option', { value: place }, words[place])));
     this.all = h('button', { type: 'button', class: 'ddl-button' }, trans.__('Show all'));
-    const files = FILES.map((kind) => {
-      const button = h('button', { type: 'button', class: 'ddl-button', title: trans.__('Save as %1', kind) }, kind);
-      button.addEventListener('click', () => save(kind));
-      return button;
+    const files = iconButton(downloadIcon, trans.__('Save'), trans.__('Save the curves, or the charts'));
+    const choices = FILES.map((kind) => ({ label: trans.__('Save as %1', kind), act: () => save(kind) }));
+    files.addEventListener('click', () => {
+      const { left, bottom } = files.getBoundingClientRect();
+      showMenu(choices, left, bottom, files);
     });
     this.element = h(
       'div',
       { class: 'ddl-compare-tools', role: 'toolbar', 'aria-label': trans.__('Curves') },
-      h('label', {}, trans.__('over'), this.x),
+      this.x,
       h('label', {}, this.log, trans.__('log axis')),
       h('label', {}, trans.__('smoothing'), this.slider, this.weight),
       this.all,
-      h('span', { class: 'ddl-compare-files' }, ...files),
+      files,
     );
     this.x.addEventListener('change', () => view.set({ x: PLACES.find((place) => place === this.x.value) ?? 'step' }));
     this.log.addEventListener('change', () => view.set({ isLog: this.log.checked }));

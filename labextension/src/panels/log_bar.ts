@@ -1,5 +1,6 @@
 // The bar of the log page: whose log, what is sought in it or left of it, and where one is.
 import type { TranslationBundle } from '@jupyterlab/translation';
+import { downloadIcon, filterListIcon } from '@jupyterlab/ui-components';
 import { h, setAttribute, setText } from '../components/dom';
 import { size } from '../components/format';
 import type { Direction, LogPattern, LogTarget } from '../model/log_model';
@@ -28,8 +29,8 @@ export class LogBar {
   readonly heading: readonly HTMLElement[];
   readonly follow = h('input', { type: 'checkbox' });
   private readonly ranks: HTMLSelectElement;
-  private readonly stderr = h('input', { type: 'checkbox' });
-  private readonly only = h('input', { type: 'checkbox' });
+  private readonly stderr: HTMLButtonElement;
+  private readonly only: HTMLButtonElement;
   private readonly field: HTMLInputElement;
   private readonly exact: HTMLButtonElement;
   private readonly expression: HTMLButtonElement;
@@ -45,10 +46,22 @@ export class LogBar {
   ) {
     this.ranks = h('select', { 'aria-label': trans.__('Rank') });
     this.field = h('input', { type: 'text', placeholder: trans.__('text'), 'aria-label': trans.__('Find a text'), spellcheck: 'false' });
-    this.exact = this.toggle('Aa', trans.__('Match case'));
-    this.expression = this.toggle('.*', trans.__('Regular expression'));
+    const { open, changePattern } = actions;
+    const change = (): void => {
+      changePattern();
+      if (isPressed(this.only)) {
+        open();
+      }
+    };
+    this.exact = this.toggle('Aa', trans.__('Match case'), change);
+    this.expression = this.toggle('.*', trans.__('Regular expression'), change);
+    this.only = this.toggle('', trans.__('only matching lines'), open);
+    filterListIcon.element({ container: this.only, height: '14px', width: '14px' });
+    this.stderr = this.toggle('stderr', trans.__('stderr only'), open);
     this.place = h('input', { type: 'range', min: '0', max: String(STEPS), 'aria-label': trans.__('Place in the log') });
-    this.file = h('a', { class: 'ddl-button', download: '' }, trans.__('Download'));
+    const download = trans.__('Download');
+    this.file = h('a', { class: 'ddl-icon-button', download: '', title: download, 'aria-label': download });
+    downloadIcon.element({ container: this.file, height: '16px', width: '16px', display: 'block' });
     const search = (text: string, name: string, direction: Direction, target: () => LogTarget | null): HTMLButtonElement =>
       this.button(text, name, () => {
         const sought = target();
@@ -60,29 +73,26 @@ export class LogBar {
     this.searches = [
       search('↑', trans.__('Find previous (Shift F3)'), 'previous', pattern),
       search('↓', trans.__('Find next (F3)'), 'next', pattern),
-      search(trans.__('↑ Error'), trans.__('Previous error'), 'previous', () => 'error'),
-      search(trans.__('↓ Error'), trans.__('Next error'), 'next', () => 'error'),
+      search('✕↑', trans.__('Previous error'), 'previous', () => 'error'),
+      search('✕↓', trans.__('Next error'), 'next', () => 'error'),
     ];
     const [previous, next, ...errors] = this.searches;
     this.element = h(
       'div',
       { class: 'ddl-log-bar', role: 'toolbar', 'aria-label': trans.__('Log') },
       this.ranks,
-      h('span', { class: 'ddl-log-find' }, this.field, this.exact, this.expression, previous!, next!),
-      h('label', {}, this.only, trans.__('only matching lines')),
+      h('span', { class: 'ddl-log-find' }, this.field, this.exact, this.expression, this.only, previous!, next!),
       h('span', { class: 'ddl-log-find' }, ...errors),
-      h('label', {}, this.stderr, trans.__('stderr only')),
-      h('label', {}, this.follow, trans.__('follow')),
-      this.place,
+      this.stderr,
       this.fault,
     );
-    this.heading = [this.status, this.file];
+    this.heading = [this.place, this.status, h('label', { class: 'ddl-check' }, this.follow, trans.__('follow')), this.file];
     this.follow.checked = true;
     this.listen();
   }
 
   get isStderr(): boolean {
-    return this.stderr.checked;
+    return isPressed(this.stderr);
   }
 
   /** What is in the field. */
@@ -92,12 +102,12 @@ export class LogBar {
 
   /** What is left; all where it has no text. */
   get filter(): LogPattern {
-    return this.only.checked ? this.pattern : { ...this.pattern, text: '' };
+    return isPressed(this.only) ? this.pattern : { ...this.pattern, text: '' };
   }
 
   /** Leave nothing out. */
   showAll(): void {
-    this.only.checked = false;
+    setAttribute(this.only, 'aria-pressed', 'false');
   }
 
   focusField(): void {
@@ -159,8 +169,6 @@ export class LogBar {
     for (const name of ['pointerdown', 'focus']) {
       ranks.addEventListener(name, () => actions.readSizes());
     }
-    this.stderr.addEventListener('change', () => actions.open());
-    this.only.addEventListener('change', () => actions.open());
     this.follow.addEventListener('change', () => void (this.follow.checked && actions.follow()));
     this.place.addEventListener('input', () => actions.seek(Number(this.place.value) / STEPS));
     field.addEventListener('input', () => actions.changePattern());
@@ -173,20 +181,17 @@ export class LogBar {
 
   /** Enter filters where lines are left out, and looks for the next one where they are not. */
   private enter(direction: Direction): void {
-    if (this.only.checked) {
+    if (isPressed(this.only)) {
       this.actions.open();
     } else if (this.pattern.text !== '') {
       this.actions.search(this.pattern, direction);
     }
   }
 
-  private toggle(text: string, name: string): HTMLButtonElement {
+  private toggle(text: string, name: string, changed: () => void): HTMLButtonElement {
     const button = this.button(text, name, () => {
       setAttribute(button, 'aria-pressed', String(!isPressed(button)));
-      this.actions.changePattern();
-      if (this.only.checked) {
-        this.actions.open();
-      }
+      changed();
     });
     button.setAttribute('aria-pressed', 'false');
     return button;

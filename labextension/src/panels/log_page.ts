@@ -2,6 +2,7 @@
 import { h, setAttribute, setHidden, setText } from '../components/dom';
 import { size } from '../components/format';
 import { keepTyping } from '../components/keys';
+import { idText } from '../components/run_rows';
 import { VirtualRows } from '../components/virtual';
 import type { Direction, LogModel, LogTarget } from '../model/log_model';
 import type { LogWindow } from '../model/log_window';
@@ -52,7 +53,7 @@ export class LogPage extends LivePage {
     });
     this.body = h('div', { class: 'ddl-lines', role: 'log', 'aria-live': 'off', 'aria-label': trans.__('Log'), tabindex: '0' }, this.space);
     this.rows = new VirtualRows(this.body, this.space, ROW_HEIGHT, makeLine, (row, at) => this.fill(row, at), () => void this.scrolled());
-    this.node.append(h('div', { class: 'ddl-page-bar' }, h('h2', {}, trans.__('Log of %1', model.run)), ...this.bar.heading), this.bar.element, this.note, this.body);
+    this.node.append(h('div', { class: 'ddl-page-bar' }, h('h2', { title: model.run }, idText(model.run)), ...this.bar.heading), this.bar.element, this.note, this.body);
     this.bar.showRanks([], model.rank);
     model.looked.connect((_, share) => this.bar.showLooked(share));
     this.node.addEventListener('keydown', (event) => this.onKey(event));

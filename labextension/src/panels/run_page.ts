@@ -1,10 +1,12 @@
 // A run in the main area: the widget's dashboard, on the events of the hub.
 import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
+import { bugIcon, notebookIcon } from '@jupyterlab/ui-components';
 import type { Message } from '@lumino/messaging';
 import { PanelLayout } from '@lumino/widgets';
 import { h, setHidden, setText } from '../components/dom';
 import { size } from '../components/format';
-import { whatText } from '../components/run_rows';
+import { idText, whatText } from '../components/run_rows';
+import { compareIcon } from '../icons';
 import type { LiveRun } from '../model/live';
 import type { RunDetailsModel } from '../model/run_details';
 import type { Server } from '../model/server';
@@ -12,6 +14,7 @@ import { TimelineTab } from './timeline_tab';
 import { RankOutputs } from '../notebook/rank_outputs';
 import { CommandIDs } from '../tokens';
 import type { Context } from './context';
+import { iconButton } from './icon_button';
 import { LivePage } from './page';
 import { RunView } from './run_view';
 
@@ -48,17 +51,18 @@ export class RunPage extends LivePage {
     this.logs.addEventListener('click', () => act(CommandIDs.openLog, { run, ...asked(this.view.rank) }));
     this.error = h('button', { type: 'button', class: 'ddl-button', hidden: '' });
     this.error.addEventListener('click', () => act(CommandIDs.openLog, { run, ...asked(this.failed), at: 'last error' }));
-    this.toCell = h('button', { type: 'button', class: 'ddl-button', hidden: '' }, trans.__('Go to its cell'));
+    this.toCell = iconButton(notebookIcon, trans.__('Go to its cell'));
+    this.toCell.hidden = true;
     this.toCell.addEventListener('click', () => void this.goToCell());
-    const report = h('button', { type: 'button', class: 'ddl-button' }, trans.__('Report…'));
+    const report = iconButton(bugIcon, trans.__('Report…'), trans.__('Make a file for support'));
     report.addEventListener('click', () => act(CommandIDs.reportRun, { run }));
     setHidden(report, !can(CommandIDs.reportRun));
-    const board = h('button', { type: 'button', class: 'ddl-button' }, trans.__('TensorBoard'));
+    const board = iconButton(compareIcon, trans.__('TensorBoard'));
     board.addEventListener('click', () => act(CommandIDs.tensorboard, { run }));
     setHidden(board, !can(CommandIDs.tensorboard));
     this.cell = h('details', { class: 'ddl-cell-code' }, h('summary', {}, trans.__('The cell')), this.code);
     this.note = h('p', { class: 'ddl-hint', hidden: '' }, trans.__('This cell did not train.'));
-    const bar = h('div', { class: 'ddl-page-bar' }, h('h2', {}, run), this.error, this.toCell, report, board, this.logs);
+    const bar = h('div', { class: 'ddl-page-bar' }, h('h2', {}, idText(run)), this.toCell, report, board, this.error, this.logs);
     this.tab = new TimelineTab(trans, server, run, () => this.choose());
     this.node.append(bar, this.labels, this.problem, this.tab.bar, this.note, this.view.element, this.cell, this.tab.place);
     // No notebook says here that its user trusts what is shown.
@@ -131,9 +135,8 @@ export class RunPage extends LivePage {
   private draw(): void {
     const { cell, problem, logBytes, record } = this.details;
     const { trans, can } = this.context;
-    const known = record === null ? [] : [whatText(record), record.tags.join(', '), record.note ?? ''];
+    const known = [this.run, ...(record === null ? [] : [whatText(record), record.tags.join(', '), record.note ?? ''])];
     setText(this.labels, known.filter((part) => part !== '').join(' · '));
-    setHidden(this.labels, this.labels.textContent === '');
     setHidden(this.toCell, record?.notebook == null || !can(CommandIDs.goToCell));
     setText(this.code, cell);
     setText(this.problem, problem);

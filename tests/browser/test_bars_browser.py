@@ -1,0 +1,142 @@
+"""No bar wraps, overflows or cuts what it says, in three languages and both themes, in the windows that people have.
+
+Scroll bars take room here, as on most desktops.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+import recorded
+from lab import chromium, jupyterlab, set_theme
+from panel import show_panel
+from told_kernel import ToldKernel, rank
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from lab import Lab
+    from playwright.sync_api import Browser, Page
+
+# The last is 1440x900 at 150 %.
+SIZES = ((1024, 700), (1440, 900), (960, 600))
+THEMES = ("light", "dark")
+SHOWN = ".jp-MainAreaWidget:not(.lm-mod-hidden) .ddl-page"
+BARS = ".ddl-page-bar, .ddl-page > .ddl-log-bar, .ddl-compare-tools, .ddl-run-search, .ddl-cluster-line, .ddl-start-row"
+# What is wrong with the bars that are in sight. Children of a bar that share no line of pixels are in two rows.
+FAULTS = """bars => [...document.querySelectorAll(bars)].filter(bar => bar.checkVisibility()).flatMap(bar => {
+  const name = `${bar.className} of ${bar.closest('.ddl-panel').className}`;
+  const parts = [...bar.children].filter(part => part.checkVisibility() && part.getBoundingClientRect().width > 0);
+  const boxes = parts.map(part => part.getBoundingClientRect());
+  const top = Math.max(...boxes.map(box => box.top));
+  const bottom = Math.min(...boxes.map(box => box.bottom));
+  const right = Math.max(...boxes.map(box => box.right));
+  const cut = [...bar.querySelectorAll('h2, .ddl-button, label')].filter(one => one.scrollWidth > one.clientWidth + 1);
+  return [
+    ...(top >= bottom ? [`${name} wraps`] : []),
+    ...(right > bar.getBoundingClientRect().right + 1 ? [`${name} overflows`] : []),
+    ...cut.map(one => `${name} cuts ${one.textContent}`),
+  ];
+})"""
+# Locale -> the form's field, what it says of no ranks, and the command that shows all clusters.
+SAID = {
+    "en": ("Ranks", "Ranks must be a whole number of at least 1.", "Show All Clusters"),
+    "de_DE": ("Ränge", "Ränge muss eine ganze Zahl ab 1 sein.", "Alle Cluster zeigen"),
+    "cs_CZ": ("Ranky", "Ranky musí být celé číslo, nejméně 1.", "Zobrazit všechny clustery"),
+}
+
+
+class Spoken(NamedTuple):
+    """A JupyterLab and its language."""
+
+    locale: str
+    lab: Lab
+
+
+@pytest.fixture(scope="module")
+def wide_browser(needed: None) -> Iterator[Browser]:
+    with chromium(has_scroll_bars=True) as running:
+        yield running
+
+
+@pytest.fixture(scope="module", params=SAID)
+def spoken(needed: None, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spoken]:
+    if request.param == "en":
+        yield Spoken(request.param, request.getfixturevalue("lab"))
+        return
+    folder = tmp_path_factory.mktemp(request.param)
+    settings = folder / "settings" / "@jupyterlab" / "translation-extension"
+    settings.mkdir(parents=True)
+    (settings / "plugin.jupyterlab-settings").write_text(json.dumps({"locale": request.param}))
+    with jupyterlab(folder) as running:
+        yield Spoken(request.param, running)
+
+
+def open_notebook(lab: Lab, browser: Browser) -> Page:
+    page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
+    lab.write("bars.ipynb", "1")
+    lab.open(page, "bars.ipynb")
+    show_panel(page, more=False)
+    return page
+
+
+def record_runs(number: int) -> tuple[Path, Path]:
+    """Return a run that failed, and one that did not."""
+    failed = recorded.record(f"2026-11-16T17-20-31-default-0b0{number}", 8, 25, fails=True)
+    return failed, recorded.record(f"2026-11-16T18-02-11-default-810{number}", 4, 25)
+
+
+def faults_of_bars(page: Page, runs: tuple[Path, Path]) -> dict[str, list[str]]:
+    """Return what is wrong with bars, by page, size of the window and theme."""
+    failed, other = runs
+    found: dict[str, list[str]] = {}
+    views = {
+        "run": ("jupyter-ddl:open-run", {"run": failed.name}, ".ddl-value"),
+        "log": ("jupyter-ddl:open-log", {"run": failed.name, "rank": "all"}, ".ddl-line"),
+        "compare": ("jupyter-ddl:compare-runs", {"runs": [failed.name, other.name]}, "canvas"),
+        "clusters": ("jupyter-ddl:all-clusters", {}, ".ddl-hint"),
+    }
+    for view, (name, given, ready) in views.items():
+        page.evaluate(
+            "([name, given]) => window.jupyterapp.commands.execute(name, given).then(() => null)", [name, given]
+        )
+        page.locator(f"{SHOWN} {ready}").first.wait_for()
+        if view == "run":
+            # The button that needs the most room comes with the run's events.
+            page.locator(f"{SHOWN} .ddl-page-bar .ddl-button").nth(1).wait_for()
+        for theme, (width, height) in itertools.product(THEMES, SIZES):
+            set_theme(page, dark=theme == "dark")
+            page.set_viewport_size({"width": width, "height": height})
+            # Layouts follow the window in the next frames.
+            page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            page.wait_for_function(f"window.jupyterapp.shell.node.offsetWidth === {width}")
+            if faults := page.evaluate(FAULTS, BARS):
+                found[f"{view} at {width}x{height}, {theme}"] = faults
+    return found
+
+
+def test_no_bar_wraps_or_overflows(spoken: Spoken, wide_browser: Browser) -> None:
+    lab = spoken.lab
+    page = open_notebook(lab, wide_browser)
+    with ToldKernel(lab, "elsewhere") as told:
+        told.tell([rank(at) for at in range(4)])
+        page.locator(".ddl-cluster-line").first.wait_for()
+        found = faults_of_bars(page, record_runs(list(SAID).index(spoken.locale)))
+    page.context.close()
+    lab.end_kernels()
+    assert found == {}
+
+
+def test_the_form_and_the_commands_speak_the_language(spoken: Spoken, wide_browser: Browser) -> None:
+    page = open_notebook(spoken.lab, wide_browser)
+    field, fault, label = SAID[spoken.locale]
+    form = page.locator(".ddl-start")
+    form.get_by_label(field, exact=True).and_(page.locator("input")).fill("0")
+    assert form.locator("#ddl-fault-ranks").inner_text() == fault
+    assert page.evaluate("window.jupyterapp.commands.label('jupyter-ddl:all-clusters')") == label
+    page.context.close()
+    spoken.lab.end_kernels()
