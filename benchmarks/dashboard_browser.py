@@ -2,7 +2,8 @@
 
 A kernel feeds a run of 8, 64 or 1,024 ranks at one sample a rank and second, with 50,000 log lines already there; the
 dashboard is updated twice a second. As in every JupyterLab with the panel, its events come from the hub, and the
-kernel's widget gets the same. Chromium's own trace says what the main thread does from one update to the next:
+kernel's widget gets the same. Chromium's own trace says what the main thread does from one update to the next, while
+nobody inspects the page (`unwatched_chromium`):
 
 - `total`: CPU time of all its tasks. JupyterLab's message handling, its timers and the garbage collector are in it, and
   reading, drawing, style, layout and paint. What the same page uses without a dashboard is told beside it, and not
@@ -20,6 +21,7 @@ import shutil
 import statistics
 import sys
 import tempfile
+import time
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -28,16 +30,20 @@ from typing import TYPE_CHECKING, Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "browser"))
 
-from lab import chromium, jupyterlab
+from lab import jupyterlab
+
+from benchmarks.unwatched_chromium import unwatched_chromium
 
 if TYPE_CHECKING:
     from lab import Lab
-    from playwright.sync_api import Browser, Page
+
+    from benchmarks.unwatched_chromium import UnwatchedChromium
 
 RANKS = (8, 64, 1024)
 UPDATES = 240
 # The first updates compile code and make charts; and V8 collects twice in the half minute after a page was loaded.
 WARM = 60
+SETTLE_S = 3.0
 INTERVAL_S = 0.5
 AIM_MS = 12.0
 LOG_LINES = 50_000
@@ -72,18 +78,20 @@ def measure(lab: Lab, folder: Path, ranks: int) -> dict[str, Any]:
     """Return the figures of one number of ranks."""
     name = f"ranks{ranks}.ipynb"
     lab.write(name, CODE.format(ranks=ranks, lines=LOG_LINES))
-    with chromium() as browser:
-        page = browser.new_page(viewport={"width": 1400, "height": 1200})
-        lab.open(page, name)
-        lab.wait_until_idle(page)
-        page.wait_for_timeout(3000)
-        idle = traced(browser, page, folder, 10.0)
-        lab.run_all(page)
-        page.wait_for_selector(".ddl-dashboard .ddl-value", timeout=120_000)
-        page.locator(".ddl-log").scroll_into_view_if_needed()
-        page.wait_for_timeout(WARM * INTERVAL_S * 1000)
-        busy = traced(browser, page, folder, UPDATES * INTERVAL_S)
-        lines = page.locator(".ddl-count").inner_text()
+    with unwatched_chromium(folder / f"chromium{ranks}") as browser:
+        with browser.page() as page:
+            lab.open(page, name)
+            lab.wait_until_idle(page)
+        time.sleep(SETTLE_S)
+        idle = traced(browser, 10.0)
+        with browser.page() as page:
+            lab.run_all(page)
+            page.wait_for_selector(".ddl-dashboard .ddl-value", timeout=120_000)
+            page.locator(".ddl-log").scroll_into_view_if_needed()
+        time.sleep(WARM * INTERVAL_S)
+        busy = traced(browser, UPDATES * INTERVAL_S)
+        with browser.page() as page:
+            lines = page.locator(".ddl-count").inner_text()
     lab.end_kernels()
     # The next one's events are of a run of the same name.
     shutil.rmtree(folder / "runs")
@@ -111,13 +119,9 @@ class Trace:
     batches: list[float]
 
 
-def traced(browser: Browser, page: Page, folder: Path, seconds: float) -> Trace:
+def traced(browser: UnwatchedChromium, seconds: float) -> Trace:
     """Return what the page's main thread does in so many seconds."""
-    path = folder / "trace.json"
-    browser.start_tracing(page=page, path=path, categories=["toplevel", "blink.user_timing"])
-    page.wait_for_timeout(seconds * 1000)
-    browser.stop_tracing()
-    events = json.loads(path.read_text())["traceEvents"]
+    events = browser.trace(seconds, ["__metadata", "toplevel", "blink.user_timing"])
     mains = {
         (event["pid"], event["tid"])
         for event in events
