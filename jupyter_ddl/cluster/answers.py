@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.protocol.events import LookedUp, RankDebugged, RankProfile, RankStacks
+from jupyter_ddl.protocol.rank_answers import LookedUp, RankDebugged, RankProfile, RankStacks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

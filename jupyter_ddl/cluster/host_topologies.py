@@ -10,8 +10,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.protocol.events import HostDescribed
 from jupyter_ddl.protocol.host_topology import topology_record
+from jupyter_ddl.protocol.rank_answers import HostDescribed
 from jupyter_ddl.protocol.requests import DescribeHost
 
 if TYPE_CHECKING:

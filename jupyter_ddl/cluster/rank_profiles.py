@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from jupyter_ddl.cluster.answers import Answers
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.protocol.events import RankProfile
+from jupyter_ddl.protocol.rank_answers import RankProfile
 from jupyter_ddl.protocol.rank_sets import named
 from jupyter_ddl.protocol.requests import EndProfile, ProfileRank
 

@@ -24,7 +24,7 @@ from jupyter_ddl.cluster.answers import Answers
 from jupyter_ddl.host import untrusted_files
 from jupyter_ddl.paths import RANKS_VARIABLE
 from jupyter_ddl.protocol.cell_frames import SIGNAL, is_cell
-from jupyter_ddl.protocol.events import RankStacks
+from jupyter_ddl.protocol.rank_answers import RankStacks
 from jupyter_ddl.protocol.rank_files import RUN_NOTE, STACKS, rank_file
 from jupyter_ddl.protocol.requests import LookAtStacks
 

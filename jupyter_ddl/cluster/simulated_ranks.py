@@ -25,12 +25,11 @@ from jupyter_ddl.protocol.events import (
     RankFailed,
     RankFinished,
     RankLost,
-    RankProfile,
     RankReady,
     RankSilent,
-    RankStacks,
 )
 from jupyter_ddl.protocol.faults import Facts, Fault, Frame, RankProcess
+from jupyter_ddl.protocol.rank_answers import RankProfile, RankStacks
 from jupyter_ddl.protocol.requests import CellRaised, Describe, LookAtStacks, Ping, ProfileRank, Release, RunCell
 
 if TYPE_CHECKING:

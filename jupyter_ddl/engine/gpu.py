@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from jupyter_ddl.host.link_rates import Rates
 from jupyter_ddl.host.topology import handle_of, memory_of
 from jupyter_ddl.paths import DEVICE_VARIABLE
-from jupyter_ddl.protocol.events import GpuReading
+from jupyter_ddl.protocol.readings import GpuReading
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.host.description import describe_host
-from jupyter_ddl.protocol.events import HostDescribed
+from jupyter_ddl.protocol.rank_answers import HostDescribed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.completer import IPCompleter
 from IPython.utils.tokenutil import token_at_cursor
 
-from jupyter_ddl.protocol.events import LookedUp
+from jupyter_ddl.protocol.rank_answers import LookedUp
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from jupyter_ddl.engine.epochs import Epochs
 from jupyter_ddl.engine.parameters import Parameters
 from jupyter_ddl.engine.step_times import StepTimes
-from jupyter_ddl.protocol.events import TrainingReading
+from jupyter_ddl.protocol.readings import TrainingReading
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

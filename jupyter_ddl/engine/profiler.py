@@ -17,9 +17,9 @@ import time
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from jupyter_ddl.protocol.cell_frames import is_cell
-from jupyter_ddl.protocol.events import RankProfile
 from jupyter_ddl.protocol.faults import Frame
 from jupyter_ddl.protocol.number_texts import duration
+from jupyter_ddl.protocol.rank_answers import RankProfile
 
 if TYPE_CHECKING:
     from collections.abc import Callable

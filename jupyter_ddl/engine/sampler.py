@@ -16,14 +16,15 @@ import psutil
 from jupyter_ddl.engine.error_text import bounded, text_of
 from jupyter_ddl.engine.gpu import Gpu
 from jupyter_ddl.host.link_rates import HostLinks
-from jupyter_ddl.protocol.events import EpochEnded, GpuReading, MetricsSample, OutputChunk, ParametersLogged
+from jupyter_ddl.protocol.events import EpochEnded, MetricsSample, OutputChunk, ParametersLogged
+from jupyter_ddl.protocol.readings import GpuReading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from jupyter_ddl.engine.meter import Meter
     from jupyter_ddl.engine.world import World
-    from jupyter_ddl.protocol.events import TrainingReading
+    from jupyter_ddl.protocol.readings import TrainingReading
 
 # A driver that hangs must not delay the cell's end.
 _END_S = 2.0

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.protocol.cell_frames import SIGNAL, is_cell
-from jupyter_ddl.protocol.events import RankStacks
+from jupyter_ddl.protocol.rank_answers import RankStacks
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from jupyter_ddl.protocol.cell_options import StallOptions
-    from jupyter_ddl.protocol.events import Event, RankStacks
+    from jupyter_ddl.protocol.events import Event
+    from jupyter_ddl.protocol.rank_answers import RankStacks
     from jupyter_ddl.runs.run import Run
 
     Look = Callable[[Iterable[int]], dict[int, RankStacks]]

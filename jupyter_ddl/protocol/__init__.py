@@ -4,6 +4,8 @@
 |---|---|
 | `codec` | frozen dataclasses to JSON values and back |
 | `events` | what happened: on the ranks, and to a run |
+| `readings` | what a sample has of a rank's training, its device and its host |
+| `rank_answers` | what a rank answers to a request, as events |
 | `faults` | what failed, as data |
 | `standby` | what the processes of ranks that stand by say to each other |
 | `requests`, `transport` | what a session asks of a rank; the interface that carries it |

@@ -1,6 +1,7 @@
 """Defines the events: what happened on the ranks, and to a run.
 
 An **event** travels from a rank (or the session) to its readers: the cell's output, the run's folder, a dashboard.
+All that a run's record is made of stands here, however long; answers to requests are in `rank_answers`.
 
 Order: a rank's events of a run are numbered from 1 (`n`) and arrive in that order; between ranks there is none but
 `at_s`. The session's own events of a run have the number 0.
@@ -12,8 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from jupyter_ddl.protocol.codec import Int64, Wire
-from jupyter_ddl.protocol.faults import Fault, Frame  # noqa: TC001  get_type_hints reads it
-from jupyter_ddl.protocol.host_topology import HostTopology  # noqa: TC001  likewise
+from jupyter_ddl.protocol.faults import Fault  # noqa: TC001  get_type_hints reads it
+from jupyter_ddl.protocol.rank_answers import HostDescribed, LookedUp, RankDebugged, RankProfile, RankStacks
+from jupyter_ddl.protocol.readings import GpuReading, HostReading, TrainingReading
 
 Stream = Literal["stdout", "stderr"]
 Outcome = Literal["finished", "failed", "interrupted", "timed out", "stalled", "lost"]
@@ -122,82 +124,6 @@ class OutputCleared(Wire):
     rank: Int64
     wait: bool
     n: Int64 = 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainingReading:
-    """How the training on a rank went since its last reading; None for what is not known.
-
-    Attributes:
-        model: the model and a rank's batch, equal for the same code: "Sequential, 106,234 parameters, batch 128".
-        step: training steps of this run so far: where a cell calls `fit` several times, those of the next one count on.
-        steps: of these, since the rank's last reading. The figures below are of these steps.
-        epoch: the current epoch, from 0.
-        samples_per_s: of this rank.
-        step_s: a step, on average, everything between two steps included.
-        step_p50_s: a step, the median.
-        step_p95_s: a step, the 95th percentile.
-        input_s: of an average step, waiting for the batch.
-        exchange_s: of an average step, from the rank's own gradients to the reduced ones, the wait for slower ranks
-            included.
-        loss: as Keras shows it: the mean over the epoch so far.
-        metrics: name -> value, likewise.
-        epochs: how many the `fit` is to have; the epochs that `epoch` counts. Of ranks that train together the first
-            one reports it, and what follows.
-        epoch_part: of the current epoch's steps, the part that is done; None where their number is not known.
-    """
-
-    model: str | None = None
-    step: Int64 | None = None
-    steps: Int64 = 0
-    epoch: Int64 | None = None
-    samples_per_s: float | None = None
-    step_s: float | None = None
-    step_p50_s: float | None = None
-    step_p95_s: float | None = None
-    input_s: float | None = None
-    exchange_s: float | None = None
-    loss: float | None = None
-    metrics: dict[str, float] = field(default_factory=dict)
-    epochs: Int64 | None = None
-    epoch_part: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class GpuReading:
-    """What a rank's device reports; None for what it does not.
-
-    NVML reports the memory of a MIG device, but not its utilization, power, temperature or NVLinks.
-
-    Attributes:
-        gpu_pct: of NVML's last sample period, the part in which a GPU kernel ran on the device.
-        gpu_memory_used_bytes: on the device, by every process.
-        gpu_celsius: the device's temperature.
-        nvlink_received_bytes_per_s: by all its NVLinks together, since the last reading; sent likewise.
-    """
-
-    gpu_pct: float | None = None
-    gpu_memory_used_bytes: Int64 | None = None
-    gpu_memory_total_bytes: Int64 | None = None
-    gpu_watts: float | None = None
-    gpu_celsius: float | None = None
-    nvlink_received_bytes_per_s: float | None = None
-    nvlink_sent_bytes_per_s: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class HostReading:
-    """What the first rank on each host reads of its links; None for what is not known, and on the other ranks.
-
-    Attributes:
-        network_received_bytes_per_s: by all the host's network interfaces, for every process; sent likewise.
-        fabric_received_bytes_per_s: by all its InfiniBand ports; sent likewise.
-    """
-
-    network_received_bytes_per_s: float | None = None
-    network_sent_bytes_per_s: float | None = None
-    fabric_received_bytes_per_s: float | None = None
-    fabric_sent_bytes_per_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -419,86 +345,6 @@ class StallReported(Wire):
 
 
 @dataclass(frozen=True)
-class RankStacks(Wire):
-    """Where a rank's Python threads are, as a LookAtStacks asks.
-
-    Attributes:
-        look: the request's.
-        threads: the main thread first. Each has its `name`, and its `frames`, outermost first, each a list: file, line,
-            function, and the line's text where it is a cell's or a script's ("" elsewhere). A frame without a file
-            stands for others that are left out; its function says how many.
-        note: what else is known of how the stacks were read, or why they were not; "" for nothing.
-    """
-
-    type: ClassVar[str] = "rank_stacks"
-    look: str
-    rank: Int64
-    host: str
-    threads: tuple[dict[str, Any], ...]
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class RankProfile(Wire):
-    """Where a rank's main thread was for some seconds, as a ProfileRank asks: calls, with how often each was seen.
-
-    Call number i is at `frames[places[i]]`, was called by call `parents[i]` (an earlier one; -1 for none), and was the
-    innermost one in `counts[i]` samples.
-
-    Attributes:
-        look: the request's.
-        ticks: how many samples were due.
-        samples: how many were taken. For the others C code kept Python's lock, or the rank had no core.
-        frames: the places; a line's text is there where it is a cell's. One without a file stands for others.
-        note: what else is known, as where the profile ended early; "" for nothing.
-        problem: why there is no profile; None where there is one.
-    """
-
-    type: ClassVar[str] = "rank_profile"
-    look: str
-    rank: Int64
-    host: str
-    ticks: Int64 = 0
-    samples: Int64 = 0
-    frames: tuple[Frame, ...] = ()
-    parents: tuple[Int64, ...] = ()
-    places: tuple[Int64, ...] = ()
-    counts: tuple[Int64, ...] = ()
-    note: str = ""
-    problem: str | None = None
-
-
-@dataclass(frozen=True)
-class LookedUp(Wire):
-    """What a rank answers to LookUp.
-
-    Attributes:
-        look: the request's.
-        content: of "complete": matches, start, end; of "inspect": data, found.
-    """
-
-    type: ClassVar[str] = "looked_up"
-    look: str
-    rank: Int64
-    content: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class RankDebugged(Wire):
-    """What a rank answers to DebugRank.
-
-    Attributes:
-        look: the request's.
-        answer: a response of the Debug Adapter Protocol.
-    """
-
-    type: ClassVar[str] = "rank_debugged"
-    look: str
-    rank: Int64
-    answer: dict[str, Any]
-
-
-@dataclass(frozen=True)
 class RankHeld(Wire):
     """A rank is held in the debugger, or runs again: then `file` is empty.
 
@@ -516,16 +362,6 @@ class RankHeld(Wire):
     line: Int64 = 0
     function: str = ""
     n: Int64 = 0
-
-
-@dataclass(frozen=True)
-class HostDescribed(Wire):
-    """What a rank's host has, as DescribeHost asks; the first rank of a script on each host sends it unasked."""
-
-    type: ClassVar[str] = "host_described"
-    rank: Int64
-    host: str
-    topology: HostTopology
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.protocol.events import EpochEnded, GpuReading, HostReading, MetricsSample, RunStarted
+from jupyter_ddl.protocol.events import EpochEnded, MetricsSample, RunStarted
+from jupyter_ddl.protocol.readings import GpuReading, HostReading
 from jupyter_ddl.tensorboard.event_files import EventFiles
 from jupyter_ddl.tensorboard.installed import check_installed
 from jupyter_ddl.tensorboard.run_events import RunEvents

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.engine.meter import numbers_of, step_times
-from jupyter_ddl.protocol.events import TrainingReading
+from jupyter_ddl.protocol.readings import TrainingReading
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

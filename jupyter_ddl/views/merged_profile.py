@@ -16,8 +16,8 @@ from jupyter_ddl.protocol.cell_frames import is_cell
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from jupyter_ddl.protocol.events import RankProfile
     from jupyter_ddl.protocol.faults import Frame
+    from jupyter_ddl.protocol.rank_answers import RankProfile
 
 THRESHOLD = 0.10
 MISSED = "not sampled: C code kept Python's lock, or the rank had no core"

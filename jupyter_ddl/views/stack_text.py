@@ -12,7 +12,7 @@ from jupyter_ddl.protocol.rank_sets import heading
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from jupyter_ddl.protocol.events import RankStacks
+    from jupyter_ddl.protocol.rank_answers import RankStacks
 
 _LIBRARY = re.compile(r".*/(?:(?:site|dist)-packages|lib/python3\.\d+)/")
 _LIBRARY_FRAMES = 4  # consecutive calls within libraries: more are abbreviated

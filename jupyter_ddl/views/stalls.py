@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.protocol.events import RankStacks
 from jupyter_ddl.protocol.number_texts import duration
+from jupyter_ddl.protocol.rank_answers import RankStacks
 from jupyter_ddl.protocol.rank_sets import heading
 from jupyter_ddl.views.stack_text import render_stacks
 

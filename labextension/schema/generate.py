@@ -16,7 +16,7 @@ from typing import Any, get_args
 from json_schema import schema
 from typescript import events_ts, hub_ts
 
-from jupyter_ddl.protocol import events, hub_messages
+from jupyter_ddl.protocol import events, hub_messages, rank_answers
 from jupyter_ddl.protocol.codec import encode
 from jupyter_ddl.protocol.faults import (
     Facts,
@@ -133,15 +133,15 @@ EXAMPLES: tuple[events.Event, ...] = (
     events.RankSilent(1, 0.0, None, 1_700_000_006.0, is_back=True),
     events.CollectiveStalled("run-1", 0, 1_700_000_005.0, 2.0, ("HorovodAllreduce",), {"1": ["HorovodAllreduce"]}, n=7),
     events.StallReported("run-1", (0, 1), 1_700_000_005.0, STALLED),
-    events.RankStacks(
+    rank_answers.RankStacks(
         "look-1",
         1,
         "node-a",
         ({"name": "MainThread", "frames": [["ipykernel_1/2.py", 3, "<module>", "hvd.allreduce(x)"]]},),
         "it held Python's lock",
     ),
-    events.RankStacks("look-1", 0, "node-a", ()),
-    events.RankProfile(
+    rank_answers.RankStacks("look-1", 0, "node-a", ()),
+    rank_answers.RankProfile(
         "look-3",
         1,
         "node-a",
@@ -153,12 +153,12 @@ EXAMPLES: tuple[events.Event, ...] = (
         (8, 490),
         "ended after 2 s: the run was released",
     ),
-    events.RankProfile("look-3", 0, "node-a", problem="another profile is being taken"),
-    events.LookedUp("look-2", 0, {"matches": ["keras"], "start": 3, "end": 6}),
-    events.RankDebugged("look-4", 1, {"command": "threads", "success": True, "body": {"threads": []}}),
+    rank_answers.RankProfile("look-3", 0, "node-a", problem="another profile is being taken"),
+    rank_answers.LookedUp("look-2", 0, {"matches": ["keras"], "start": 3, "end": 6}),
+    rank_answers.RankDebugged("look-4", 1, {"command": "threads", "success": True, "body": {"threads": []}}),
     events.RankHeld("run-1", 1, 1_700_000_005.0, "ipykernel_1/2.py", 3, "<module>", n=8),
     events.RankHeld("run-1", 1, 1_700_000_006.0),
-    events.HostDescribed(
+    rank_answers.HostDescribed(
         0,
         "node-a",
         HostTopology(
@@ -167,7 +167,7 @@ EXAMPLES: tuple[events.Event, ...] = (
             (Interface("ib0", "10.1.0.1", 400_000, is_infiniband=True), Interface("eth0", "10.0.0.1", None)),
         ),
     ),
-    events.HostDescribed(1, "node-b", HostTopology((), "NVML finds none", ())),
+    rank_answers.HostDescribed(1, "node-b", HostTopology((), "NVML finds none", ())),
     events.RunFinished("run-1", "lost", 4.5, replace(LOST, remedy=Remedy("replaced", 2, 1))),
     events.RunFinished("run-1", "failed", 4.5),
 )

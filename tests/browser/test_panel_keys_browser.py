@@ -14,8 +14,8 @@ from lab import command, number
 from panel import PANEL, axe_findings, show_panel
 from told_kernel import ToldKernel, rank
 
-from jupyter_ddl.protocol.events import RankProfile
 from jupyter_ddl.protocol.faults import Frame
+from jupyter_ddl.protocol.rank_answers import RankProfile
 from jupyter_ddl.views.merged_profile import merge
 from jupyter_ddl.views.profile_text import panel_profile
 

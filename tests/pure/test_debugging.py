@@ -19,7 +19,8 @@ from jupyter_ddl.engine.debugging.cell_sources import CellSources, as_run
 from jupyter_ddl.engine.debugging.local_answers import LocalAnswers, is_users
 from jupyter_ddl.engine.debugging.pydevd_link import settings_of_pydevd, what_pydevd_does
 from jupyter_ddl.engine.debugging.rank_debugger import RankDebugger
-from jupyter_ddl.protocol.events import RankDebugged, RankHeld
+from jupyter_ddl.protocol.events import RankHeld
+from jupyter_ddl.protocol.rank_answers import RankDebugged
 from jupyter_ddl.protocol.requests import DebugRank
 from jupyter_ddl.views.held_ranks import held_sentence
 

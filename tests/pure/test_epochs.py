@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import asdict
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
@@ -15,11 +15,14 @@ from jupyter_ddl.engine import rank_state
 from jupyter_ddl.engine.epochs import Epochs
 from jupyter_ddl.engine.rank_state import RankState
 from jupyter_ddl.engine.sampler import Sampler
-from jupyter_ddl.protocol.events import EpochEnded, MetricsSample, TrainingReading
+from jupyter_ddl.protocol.events import EpochEnded, MetricsSample
 from jupyter_ddl.training.fit.telemetry import Telemetry
 from jupyter_ddl.views import history
 from jupyter_ddl.views.figures import Figures
 from jupyter_ddl.views.history import History
+
+if TYPE_CHECKING:
+    from jupyter_ddl.protocol.readings import TrainingReading
 
 ONES = np.ones((8, 2), "float32")
 

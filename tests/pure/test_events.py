@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from jupyter_ddl.protocol import events, hub_messages, requests, script_frames
+from jupyter_ddl.protocol import events, hub_messages, rank_answers, requests, script_frames
 from jupyter_ddl.protocol.cell_options import AutoOptions, CellOptions
 from jupyter_ddl.protocol.codec import Wire, as_line, decode, encode
 from jupyter_ddl.protocol.faults import Facts, Fault, Frame, LastSample, RankProcess, Remedy, StackPlace, Thread, Wait
@@ -50,14 +50,14 @@ EXAMPLES = (
     events.RankSilent(1, 10.5, FAULT, 3.0),
     events.CollectiveStalled("run-1", 0, 3.0, 2.0, ("HorovodAllreduce",), {"1": ["HorovodAllreduce"]}, n=4),
     events.StallReported("run-1", (0, 1), 3.0, FAULT),
-    events.RankStacks("look", 1, "node-a", ({"name": "MainThread", "frames": [["a.py", 3, "f", ""]]},), "a note"),
-    events.RankProfile(
+    rank_answers.RankStacks("look", 1, "node-a", ({"name": "MainThread", "frames": [["a.py", 3, "f", ""]]},), "a note"),
+    rank_answers.RankProfile(
         "look", 1, "node-a", 500, 498, (Frame("a.py", 3, "f", "x"),), (-1,), (0,), (498,), "a note", "why"
     ),
-    events.LookedUp("look", 0, {"data": {}, "found": False}),
-    events.RankDebugged("look", 1, {"command": "threads", "success": True}),
+    rank_answers.LookedUp("look", 0, {"data": {}, "found": False}),
+    rank_answers.RankDebugged("look", 1, {"command": "threads", "success": True}),
     events.RankHeld("run-1", 1, 3.0, "ipykernel_1/2.py", 3, "<module>", n=8),
-    events.HostDescribed(
+    rank_answers.HostDescribed(
         1,
         "node-a",
         HostTopology(

@@ -17,7 +17,7 @@ from jupyter_ddl.protocol.requests import LookUp
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from jupyter_ddl.protocol.events import LookedUp
+    from jupyter_ddl.protocol.rank_answers import LookedUp
 
 ENDS = threading.Event()
 

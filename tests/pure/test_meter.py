@@ -12,7 +12,7 @@ import jupyter_ddl
 from jupyter_ddl.engine import rank_state
 from jupyter_ddl.engine.meter import Meter, largest_batch
 from jupyter_ddl.engine.rank_state import RankState
-from jupyter_ddl.protocol.events import TrainingReading
+from jupyter_ddl.protocol.readings import TrainingReading
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -19,8 +19,8 @@ from jupyter_ddl.engine.profiler import DEEPEST, MOST_CALLS, Calls, Profiler, st
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host.clock import SimulatedClock
 from jupyter_ddl.kernel.profiling import take_profile
-from jupyter_ddl.protocol.events import RankProfile
 from jupyter_ddl.protocol.faults import Frame
+from jupyter_ddl.protocol.rank_answers import RankProfile
 from jupyter_ddl.protocol.requests import EndProfile, ProfileRank
 from jupyter_ddl.views.merged_profile import difference, merge
 from jupyter_ddl.views.profile_text import folded, panel_profile, render_profile, speedscope

@@ -14,7 +14,6 @@ from jupyter_ddl.cluster.planning import plan
 from jupyter_ddl.host import run_files
 from jupyter_ddl.protocol.cell_options import CellOptions
 from jupyter_ddl.protocol.events import (
-    HostDescribed,
     MetricsSample,
     OutputChunk,
     RankFailed,
@@ -25,6 +24,7 @@ from jupyter_ddl.protocol.events import (
 )
 from jupyter_ddl.protocol.faults import Fault
 from jupyter_ddl.protocol.host_topology import HostTopology, Interface
+from jupyter_ddl.protocol.rank_answers import HostDescribed
 from jupyter_ddl.runs.logs import RankLog, log_files
 from jupyter_ddl.runs.reading import run_events
 from jupyter_ddl.runs.recorder import Recorder

@@ -31,8 +31,9 @@ from jupyter_ddl.host.clock import SimulatedClock
 from jupyter_ddl.kernel.release_policy import CELL
 from jupyter_ddl.kernel.sending import Sender
 from jupyter_ddl.protocol.cell_options import CellOptions, StallOptions
-from jupyter_ddl.protocol.events import CollectiveStalled, RankStacks, StallReported
+from jupyter_ddl.protocol.events import CollectiveStalled, StallReported
 from jupyter_ddl.protocol.faults import Remedy
+from jupyter_ddl.protocol.rank_answers import RankStacks
 from jupyter_ddl.protocol.requests import Describe, LookAtStacks, Ping, Release, RunCell
 from jupyter_ddl.runs.store import newest_first
 from jupyter_ddl.script.listener import Listener

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jupyter_ddl.cluster.rank_stacks import parse_dump
-from jupyter_ddl.protocol.events import RankStacks
+from jupyter_ddl.protocol.rank_answers import RankStacks
 from jupyter_ddl.views.stack_text import render_stacks
 
 CELL = "/run/ipykernel_7/123.py"

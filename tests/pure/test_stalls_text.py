@@ -15,7 +15,8 @@ from jupyter_ddl.host.clock import MONOTONIC
 from jupyter_ddl.host.stall_messages import StallReader
 from jupyter_ddl.kernel.stall_watch import StallWatch, stall_fault
 from jupyter_ddl.protocol.cell_options import StallOptions
-from jupyter_ddl.protocol.events import CollectiveStalled, Event, RankHeld, RankStacks, StallReported
+from jupyter_ddl.protocol.events import CollectiveStalled, Event, RankHeld, StallReported
+from jupyter_ddl.protocol.rank_answers import RankStacks
 from jupyter_ddl.views.fault import headline, render_fault
 
 TEXT = (

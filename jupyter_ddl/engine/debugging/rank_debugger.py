@@ -23,7 +23,8 @@ import jupyter_ddl
 from jupyter_ddl.engine.debugging.cell_sources import CellSources
 from jupyter_ddl.engine.debugging.local_answers import LocalAnswers, is_users
 from jupyter_ddl.engine.debugging.pydevd_link import PydevdLink
-from jupyter_ddl.protocol.events import RankDebugged, RankHeld
+from jupyter_ddl.protocol.events import RankHeld
+from jupyter_ddl.protocol.rank_answers import RankDebugged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -15,7 +15,7 @@ import keras
 
 from jupyter_ddl.engine import rank_state
 from jupyter_ddl.engine.meter import largest_batch, number_of, step_times
-from jupyter_ddl.protocol.events import TrainingReading
+from jupyter_ddl.protocol.readings import TrainingReading
 from jupyter_ddl.training.backends.interface import Sums
 
 if TYPE_CHECKING:
