@@ -2,7 +2,8 @@
 
 | module | owns |
 |---|---|
-| `session`, `current`, `sending` | a cluster and how cells run on it; how a session begins |
+| `session`, `sending` | a cluster and how cells run on it |
+| `current`, `kernel_sessions` | how a session begins; the one that the magics use |
 | `cluster_lifecycle`, `cluster_transitions` | the state of a cluster, and the table of its transitions |
 | `attempt`, `incarnation` | what the state holds: an attempt to bring up ranks, the current ranks |
 | `bring_up`, `rebuilder`, `setup_cells`, `settling` | starting ranks, in place of lost ones too; cells wait for them |

@@ -26,9 +26,9 @@ from jupyter_ddl.cluster.spec import ClusterSpec, Served
 from jupyter_ddl.cluster.submission import Wanted
 from jupyter_ddl.errors import ClusterError, ClusterStartFailed, HostUnfit, InvalidInput, NoCluster
 from jupyter_ddl.kernel import current
-from jupyter_ddl.kernel.current import KernelSessions
 from jupyter_ddl.kernel.hub_link.controls import Controls
 from jupyter_ddl.kernel.hub_link.state import State
+from jupyter_ddl.kernel.kernel_sessions import KernelSessions
 from jupyter_ddl.launch.schedulers import slurm_queue
 from jupyter_ddl.launch.schedulers.scheduler import Job, JobRequest
 from jupyter_ddl.protocol.faults import Facts, Fault

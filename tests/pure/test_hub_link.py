@@ -19,11 +19,11 @@ from users import STRANGER, as_user, needs_root
 from jupyter_ddl.cluster.spec import ClusterSpec
 from jupyter_ddl.errors import ClusterStartFailed
 from jupyter_ddl.kernel import current, hub_link
-from jupyter_ddl.kernel.current import KernelSessions
 from jupyter_ddl.kernel.hub_link import controls, link
 from jupyter_ddl.kernel.hub_link.controls import Controls
 from jupyter_ddl.kernel.hub_link.link import Link
 from jupyter_ddl.kernel.hub_link.state import State, fault_of
+from jupyter_ddl.kernel.kernel_sessions import KernelSessions
 from jupyter_ddl.protocol.codec import as_line
 from jupyter_ddl.protocol.faults import Facts, Fault, LastSample, StackPlace, Wait
 from jupyter_ddl.protocol.hub_messages import Answer, Control, KernelState, RunNotice, from_kernel

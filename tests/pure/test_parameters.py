@@ -14,6 +14,7 @@ from jupyter_ddl.engine.rank_state import RankState
 from jupyter_ddl.engine.sampler import Sampler
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.kernel import current, parameters
+from jupyter_ddl.kernel.kernel_sessions import KernelSessions
 from jupyter_ddl.protocol.events import ParametersLogged
 from jupyter_ddl.runs.store import read_record
 from jupyter_ddl.runs.summary import Summary
@@ -99,7 +100,7 @@ class Shown:
 
 def test_the_kernel_adds_to_its_last_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUPYTER_DDL_RUNS", str(tmp_path))
-    sessions = current.KernelSessions()
+    sessions = KernelSessions()
     monkeypatch.setattr(current, "sessions", lambda: sessions)
     # Plain Python: the program runs as it stands.
     jupyter_ddl.log_params(a=1)
