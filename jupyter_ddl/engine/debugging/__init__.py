@@ -3,6 +3,7 @@
 | module | holds |
 |---|---|
 | `rank_debugger` | what a page asks of the debugger, its lease, and whether the rank is held |
+| `page_events` | what pydevd reports, for pages that ask for what is new |
 | `pydevd_link` | pydevd, and the messages to and from it |
 | `cell_sources` | the files by which pydevd and JupyterLab know cells |
 | `local_answers` | what is answered without pydevd |

@@ -12,7 +12,6 @@ import os
 import select
 import sys
 import threading
-from collections import deque
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import jupyter_ddl
 from jupyter_ddl.engine.debugging.cell_sources import CellSources
 from jupyter_ddl.engine.debugging.local_answers import LocalAnswers, is_users
+from jupyter_ddl.engine.debugging.page_events import PageEvents
 from jupyter_ddl.engine.debugging.pydevd_link import PydevdLink
 from jupyter_ddl.protocol.events import RankHeld
 from jupyter_ddl.protocol.rank_answers import RankDebugged
@@ -35,16 +35,12 @@ if TYPE_CHECKING:
 
 LEASE_S = 60.0
 LET_GO_S = 2.0
-# A page's question for events is answered after so long, also where there are none.
-EVENTS_S = 8.0
 _TICK_MS = 500
-_MAX_EVENTS = 1000
 # Not `terminate`, which ends the process.
 _FORWARDED = (
     *("continue", "next", "stepIn", "stepOut", "pause", "threads", "stackTrace", "scopes", "variables", "evaluate"),
     *("setVariable", "setExpression", "setExceptionBreakpoints", "exceptionInfo", "completions"),
 )
-_SHOWN_EVENTS = ("stopped", "continued", "initialized")
 
 
 class RankDebugger:
@@ -77,10 +73,7 @@ class RankDebugger:
         self._awaited: dict[int, Answered] = {}
         self._breakpoints: dict[str, list[dict[str, Any]]] = {}
         self._held: dict[int, RankHeld] = {}
-        # The newest, and how many there were.
-        self._events: deque[dict[str, Any]] = deque(maxlen=_MAX_EVENTS)
-        self._shown = 0
-        self._waiting: list[tuple[DebugRank, float]] = []
+        self._events = PageEvents(self._reply)
 
     def ask(self, request: DebugRank) -> None:
         """Take a request and return at once; its answer is a RankDebugged."""
@@ -145,7 +138,7 @@ class RankDebugger:
                 sys.excepthook(*sys.exc_info())
 
     def _is_idle(self) -> bool:
-        return not self._is_attached and not self._waiting
+        return not self._is_attached and not self._events.are_awaited
 
     def _take_requests(self) -> None:
         with suppress(Empty):
@@ -163,18 +156,12 @@ class RankDebugger:
                 self._continue(thread, is_left=is_left)
         if self._is_attached and monotonic() - self._asked_s > LEASE_S:
             self._detach(lambda _: None)
-        due = [(request, until_s) for request, until_s in self._waiting if self._is_due(request, until_s)]
-        self._waiting = [one for one in self._waiting if one not in due]
-        for request, _ in due:
-            self._tell_events(request)
-
-    def _is_due(self, request: DebugRank, until_s: float) -> bool:
-        return monotonic() >= until_s or _after(request) < self._shown or not self._is_attached
+        self._events.answer(is_attached=self._is_attached)
 
     def _answer(self, request: DebugRank) -> None:
         command, arguments = str(request.message.get("command")), request.message.get("arguments") or {}
         if command == "events":
-            self._waiting.append((request, monotonic() + EVENTS_S))
+            self._events.ask(request)
         elif command == "debugInfo":
             threads = list(self._held)
             self._reply(
@@ -292,7 +279,7 @@ class RankDebugger:
             return
         if event["event"] == "continued":
             self._resumed(thread)
-        self._show(event)
+        self._events.add(event)
 
     def _stopped(self, event: dict[str, Any], answer: dict[str, Any]) -> None:
         frames = answer.get("body", {}).get("stackFrames") or [{}]
@@ -301,7 +288,7 @@ class RankDebugger:
         held = RankHeld(self._run, self._rank, time(), file, frames[0].get("line", 0), frames[0].get("name", ""))
         self._held[thread] = held
         self._emit(held)
-        self._show(event)
+        self._events.add(event)
 
     def _resumed(self, thread: int) -> None:
         if self._held.pop(thread, None) is not None and not self._held:
@@ -316,18 +303,6 @@ class RankDebugger:
                 {"type": "event", "event": "continued", "body": {"threadId": thread, "allThreadsContinued": True}}
             )
 
-    def _show(self, event: dict[str, Any]) -> None:
-        if event["event"] in _SHOWN_EVENTS:
-            self._events.append(event)
-            self._shown += 1
-
-    def _tell_events(self, request: DebugRank) -> None:
-        after = _after(request)
-        # A page that has just come gets those that come from here on.
-        new = 0 if after < 0 else min(self._shown - after, len(self._events))
-        events = list(self._events)[len(self._events) - new :]
-        self._reply(request, {"events": events, "after": self._shown, "isStarted": self._is_attached})
-
     def _reply(self, request: DebugRank, body: dict[str, Any]) -> None:
         self._send(request, {"success": True, "body": body})
 
@@ -338,11 +313,6 @@ class RankDebugger:
         message = request.message
         own = {"type": "response", "command": message.get("command"), "request_seq": message.get("seq", 0), "seq": 0}
         self._emit(RankDebugged(request.look, self._rank, {**answer, **own}))
-
-
-def _after(request: DebugRank) -> int:
-    after = (request.message.get("arguments") or {}).get("after", 0)
-    return after if isinstance(after, int) else 0
 
 
 def _attach_arguments() -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from ranks.debug_page import DebugPage, InBackground
 
-from jupyter_ddl.engine.debugging import rank_debugger
+from jupyter_ddl.engine.debugging import page_events, rank_debugger
 from jupyter_ddl.errors import ClusterError, ClusterLost, RunInterrupted
 from jupyter_ddl.protocol.cell_options import StallOptions
 
@@ -139,14 +139,17 @@ def test_an_error_of_another_rank_ends_a_cell_that_is_held(bare: Session, page: 
 def test_a_page_that_is_gone_leaves_no_rank_held(
     bare: Session, page: DebugPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bare.run(f"from {rank_debugger.__name__} import __dict__ as debugger\ndebugger.update(LEASE_S=3.0, EVENTS_S=1.0)")
+    bare.run(
+        f"import {rank_debugger.__name__} as debugger, {page_events.__name__} as events\n"
+        "debugger.LEASE_S, events.EVENTS_S = 3.0, 1.0"
+    )
     page.set_breakpoints(CELL, 3)
     cell = InBackground(bare, CELL)
     page.wait_until_held()
     # Nothing is asked any more.
     assert cell.result().outcome == "finished"
     assert not page.ask("debugInfo")["isStarted"]
-    bare.run("debugger.update(LEASE_S=60.0, EVENTS_S=8.0)")
+    bare.run("debugger.LEASE_S, events.EVENTS_S = 60.0, 8.0")
 
 
 def test_a_rank_that_dies_while_it_is_held_is_lost(bare: Session, page: DebugPage) -> None:
