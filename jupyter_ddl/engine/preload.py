@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-    from jupyter_ddl.engine.horovod_runtime import HorovodRuntime
+    from jupyter_ddl.engine.collectives.horovod_runtime import HorovodRuntime
     from jupyter_ddl.engine.world import World
     from jupyter_ddl.host.patching import Patch
 

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jupyter_ddl.engine.cells import Cells
+from jupyter_ddl.engine.collectives.horovod_runtime import HorovodRuntime
 from jupyter_ddl.engine.collectives.library import Libraries
-from jupyter_ddl.engine.horovod_runtime import HorovodRuntime
 from jupyter_ddl.engine.late_variables import LateVariables
 from jupyter_ddl.engine.meter import Meter
 from jupyter_ddl.errors import InvalidInput

@@ -12,7 +12,7 @@ from jupyter_ddl import engine
 
 ENGINE = Path(engine.__file__).parent
 NAMES = {"horovod", "torch", "jax", "tensorflow"}
-IMPLEMENTATIONS = {"collectives", "timelines", "horovod_core", "horovod_demand", "horovod_runtime"}
+IMPLEMENTATIONS = {"collectives", "timelines"}
 # Module -> why it may name a framework.
 MAY_NAME = {
     "devices": "what makes one device a rank's own differs between frameworks, as the variables for threads do",

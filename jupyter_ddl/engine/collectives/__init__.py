@@ -8,6 +8,10 @@
 | `site` | the libraries that a site adds |
 | `patience` | a wait for ranks, which reports a stall |
 | `rendezvous` | barriers of all ranks, at which rank 0 names a port |
+| `horovod_runtime` | Horovod: its initialisations and shutdowns |
+| `horovod_demand` | its start when a cell first needs it |
+| `horovod_settings` | what the program's `hvd.init` asked for |
+| `horovod_core`, `horovod_script` | its C++ core; its shutdown in a script |
 | `jax_processes` | jax.distributed: its start, and its release |
 | `jax_ends` | how a cell has ended on each rank, told by JAX's service |
 | `jax_gloo` | the connections of JAX's gloo |
@@ -17,5 +21,5 @@
 | `torch_counts`, `torch_frames` | how many of its collectives this rank has entered, and in which one it is |
 | `torch_stalls` | who waits for whom in one |
 
-Horovod's implementation is `engine/horovod_runtime`. Nothing here imports a framework. Runs on: every rank.
+Nothing here imports a framework, but for what has been chosen to be. Runs on: every rank.
 """

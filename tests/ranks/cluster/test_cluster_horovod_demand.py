@@ -16,7 +16,7 @@ pytestmark = pytest.mark.mpi
 # What each cell calls is defined in an earlier one: its own text does not name Horovod.
 DEFINITIONS = """
 import horovod.tensorflow as hvd, tensorflow as tf, os, time
-from jupyter_ddl.engine.horovod_core import core_of, runs
+from jupyter_ddl.engine.collectives.horovod_core import core_of, runs
 hvd.init()
 def is_running():
     return runs(core_of())

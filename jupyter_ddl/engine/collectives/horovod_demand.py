@@ -34,6 +34,43 @@ CALLS = (
 )
 
 
+class Start:
+    """An initialisation of Horovod beside a cell.
+
+    Attributes:
+        run: in which a rank needs it.
+        has_begun: this rank was asked for it.
+        done: set when it has ended, well or not.
+        generation: its number; 0 where there is none.
+        has_rested: Horovod was shut down after it.
+    """
+
+    def __init__(self, run: str) -> None:
+        self.run = run
+        self.has_begun = False
+        self.has_rested = False
+        self.done = threading.Event()
+        self.generation = 0
+
+
+class Starts:
+    """The initialisations beside cells, by their runs.
+
+    Attributes:
+        latest: of them; before the first, one that has ended.
+    """
+
+    def __init__(self) -> None:
+        self._by_run: dict[str, Start] = {}
+        self.latest = Start("")
+        self.latest.done.set()
+        self.latest.has_rested = True
+
+    def of(self, run: str) -> Start:
+        """Return that of a run, which this rank may not have been asked for yet."""
+        return self._by_run.setdefault(run, Start(run))
+
+
 class Demand:
     """Whether Horovod rests in the present cell, and how it is started then.
 

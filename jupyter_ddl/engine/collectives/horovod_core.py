@@ -5,6 +5,7 @@ Runs on: every rank.
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from jupyter_ddl.engine.world import World
     from jupyter_ddl.protocol.events import CollectiveStalled
+
+# What Horovod's C++ core says in every collective that it gives up when any rank shuts down.
+# Source: horovod 0.28.1, horovod/common/common.h, SHUT_DOWN_ERROR
+_SHUT_DOWN = "Horovod has been shut down"
+
+# What it says where such a collective is of a process set, and begins after that: the sets are gone by then. A program
+# that names a set which it has not registered gets the same.
+# Source: horovod 0.28.1, horovod/common/operations.cc, EnqueueTensor...; horovod/common/basics.py, _process_set_size
+_NO_PROCESS_SET = re.compile("rocess set (?:provided )?does not exist,? or has not been registered")
 
 
 def core_of(framework: str = "tensorflow") -> Any:
@@ -24,7 +34,20 @@ def runs(core: Any) -> bool:
     return bool(core.MPI_LIB_CTYPES.horovod_is_initialized())
 
 
-def has_ended() -> bool:
+def says_shut_down(text: str) -> bool:
+    """Return whether an error's text says that Horovod has given up all collectives."""
+    return _SHUT_DOWN in text
+
+
+def says_ended_elsewhere(text: str) -> bool:
+    """Return whether an error's text says that another rank has shut Horovod down.
+
+    To be asked before this rank does.
+    """
+    return says_shut_down(text) or (_NO_PROCESS_SET.search(text) is not None and _has_ended())
+
+
+def _has_ended() -> bool:
     """Return whether Horovod was initialised on this rank, and another one has shut it down since."""
     core = core_of()
     if core is None or not runs(core):

@@ -5,7 +5,7 @@ when it is first needed (`horovod_demand`), in a thread beside the cell.
 
 Its background thread spins inside Open MPI, a whole core for each idle rank, so it must not outlive the cell. Shutting
 down and initialising again takes some milliseconds, since MPI itself stays initialised: mpi4py owns it. What the user's
-own `hvd.init(comm, process_sets)` asked for is remembered, so that it holds in the next cell too.
+own `hvd.init(comm, process_sets)` asked for holds in the next cell too (`horovod_settings`).
 
 Runs on: every rank. Nothing here imports Horovod until `load` has.
 """
@@ -14,62 +14,33 @@ from __future__ import annotations
 
 import atexit
 import os
-import re
 import sys
 import threading
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.engine import horovod_core
-from jupyter_ddl.engine.horovod_core import core_of, has_ended, runs
-from jupyter_ddl.engine.horovod_demand import Demand
+from jupyter_ddl.engine.collectives import horovod_core
+from jupyter_ddl.engine.collectives.horovod_core import core_of, runs
+from jupyter_ddl.engine.collectives.horovod_demand import Demand, Starts
+from jupyter_ddl.engine.collectives.horovod_script import ScriptShutdown
+from jupyter_ddl.engine.collectives.horovod_settings import InitSettings, environment_with
 from jupyter_ddl.engine.timelines.timeline_file import Timelines
-from jupyter_ddl.engine.world import made_communicator
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host import import_hooks
 from jupyter_ddl.host.patching import Layer, patch
 from jupyter_ddl.protocol.cell_options import STALL_CHECK, stall_check
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from jupyter_ddl.engine.collectives.library import Turn
     from jupyter_ddl.engine.late_variables import LateVariables
     from jupyter_ddl.engine.world import World
     from jupyter_ddl.protocol.events import CollectiveStalled
 
-# What Horovod's C++ core says in every collective that it gives up when any rank shuts down.
-# Source: horovod 0.28.1, horovod/common/common.h, SHUT_DOWN_ERROR
-SHUT_DOWN_TEXT = "Horovod has been shut down"
-
-# What it says where such a collective is of a process set, and begins after that: the sets are gone by then. A program
-# that names a set which it has not registered gets the same.
-# Source: horovod 0.28.1, horovod/common/operations.cc, EnqueueTensor...; horovod/common/basics.py, _process_set_size
-_NO_PROCESS_SET = re.compile("rocess set (?:provided )?does not exist,? or has not been registered")
-
 # In a cell on some of the ranks the others will never enter a collective of all, so Horovod's stall inspector may give
 # up at once. Its defaults (a warning after 60 s, no shutdown) suit ranks that are merely late.
 # Source: horovod 0.28.1, horovod/common/stall_inspector.cc
 _SUBSET_STALL = {STALL_CHECK: "1", "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "2"}
-
-
-class _Start:
-    """An initialisation of Horovod beside a cell.
-
-    Attributes:
-        run: in which a rank needs it.
-        has_begun: this rank was asked for it.
-        done: set when it has ended, well or not.
-        generation: its number; 0 where there is none.
-        has_rested: Horovod was shut down after it.
-    """
-
-    def __init__(self, run: str) -> None:
-        self.run = run
-        self.has_begun = False
-        self.has_rested = False
-        self.done = threading.Event()
-        self.generation = 0
 
 
 class HorovodRuntime:
@@ -89,25 +60,17 @@ class HorovodRuntime:
         self._stock_shutdown: Callable[[Any], None] | None = None
         # Counts initialisations, so that a shutdown that was asked for under one cannot end the next.
         self._generation = 0
-        self._environment: dict[str, str] = {}
-        self._communicator: Any = None
-        self._had_communicator = False
-        self._process_sets: list[Any] = []
+        self._settings = InitSettings()
         self._on_subset = False
         self._stall: dict[str, str] = {}
         self._problem: str | None = None
         self._used = False
         self._timelines = Timelines()
-        self.demand = Demand(lambda: self._communicator is None)
-        # By their runs; the latest, of which the first is none.
-        self._starts: dict[str, _Start] = {}
-        self._start_beside = _Start("")
-        self._start_beside.done.set()
-        self._start_beside.has_rested = True
+        self.demand = Demand(lambda: self._settings.communicator is None)
+        self._starts = Starts()
         # The run that raised or was released last on this rank.
         self._ended = ""
-        # Shuts down the Horovod of a script.
-        self._end_of_script: threading.Thread | None = None
+        self._script_shutdown = ScriptShutdown()
 
     def watch(self) -> None:
         """Patch Horovod's `init` and the functions whose settings must survive a shutdown, once.
@@ -128,8 +91,8 @@ class HorovodRuntime:
         for owner, name, ours in (
             (HorovodBasics, "init", self._init),
             (HorovodBasics, "shutdown", self._shutdown),
-            (process_sets, "add_process_set", self._add_process_set),
-            (process_sets, "remove_process_set", self._remove_process_set),
+            (process_sets, "add_process_set", self._settings.add_process_set),
+            (process_sets, "remove_process_set", self._settings.remove_process_set),
         ):
             patch(owner, name, ours, Layer.RANK)
         self.demand.patch_core(HorovodBasics)
@@ -167,11 +130,11 @@ class HorovodRuntime:
 
         To be asked before this rank ends Horovod itself.
         """
-        return SHUT_DOWN_TEXT in text or (_NO_PROCESS_SET.search(text) is not None and has_ended())
+        return horovod_core.says_ended_elsewhere(text)
 
     def has_given_up(self, text: str) -> bool:
         """Return whether an error's text says that Horovod has given up all collectives."""
-        return SHUT_DOWN_TEXT in text
+        return horovod_core.says_shut_down(text)
 
     def with_known_ranks(self, stalled: CollectiveStalled, world: World) -> CollectiveStalled:
         """Return a stall without the missing ranks where these may be others than MPI's, or that is not known."""
@@ -209,16 +172,16 @@ class HorovodRuntime:
         if basics is None:
             return
         with self._initialising, self.demand.starting():
-            self._agree(communicator)
-            with self._lock, _environment_with(_SUBSET_STALL if on_subset else {}):
+            self._settings.agree(communicator)
+            with self._lock, environment_with(_SUBSET_STALL if on_subset else {}):
                 self._shut_down(basics)
                 try:
-                    self._start(basics, self._communicator, self._process_sets)
+                    self._start(basics, self._settings.process_sets)
                 finally:
                     # Without it, a rank whose cell shuts Horovod down at once would end it for others that still set it
                     # up.
                     communicator.Barrier()
-        self._environment = _horovod_environment()
+        self._settings.note_environment()
         self.demand.started()
 
     def start_beside(self, run: str, communicator: Any, *, on_subset: bool) -> None:
@@ -231,11 +194,11 @@ class HorovodRuntime:
             communicator: as of `initialise`.
             on_subset: as of `initialise`.
         """
-        start = self._starts.setdefault(run, _Start(run))
+        start = self._starts.of(run)
         if start.has_begun:
             return  # another kernel has asked, too
         start.has_begun = True
-        self._start_beside = start
+        self._starts.latest = start
 
         def initialise() -> None:
             try:
@@ -251,20 +214,6 @@ class HorovodRuntime:
 
         threading.Thread(target=initialise, name="jupyter_ddl Horovod start", daemon=True).start()
 
-    def _agree(self, communicator: Any) -> None:
-        """Keep what the user asked for at the last `hvd.init` only where all ranks have it; else they would wait.
-
-        Collective: every rank must call this.
-        """
-        mine = self._communicator is not None, [process_set.ranks for process_set in self._process_sets]
-        everyone = communicator.allgather(mine)
-        if not all(has_communicator for has_communicator, _ in everyone):
-            # Some ranks initialised Horovod among themselves: the next initialisation is of the whole world again.
-            self._communicator = None
-        if any(sets != mine[1] for _, sets in everyone):
-            # A cell failed on some ranks before it reached the call that the others made.
-            self._process_sets = []
-
     def rest(self, run: str = "", after: str = "") -> None:
         """Shut Horovod down, if it runs on this rank.
 
@@ -275,12 +224,12 @@ class HorovodRuntime:
             after: a run whose `start_beside` all ranks were asked for: it ends first; "" for none.
         """
         if after:
-            self._starts.setdefault(after, _Start(after)).done.wait()
+            self._starts.of(after).done.wait()
         basics = core_of()
         if basics is None:
             return
         with self._lock:
-            start = self._start_beside
+            start = self._starts.latest
             if start.has_rested or start.run in (after, run):
                 start.has_rested = True
                 self._shut_down(basics)
@@ -305,9 +254,9 @@ class HorovodRuntime:
         if basics is None:
             return
         if self._stock_shutdown is None:
-            self._shut_down_of_script(basics)
+            self._script_shutdown.begin(basics)
             return
-        generation, start = self._generation, self._start_beside
+        generation, start = self._generation, self._starts.latest
 
         def shut_down() -> None:
             start.done.wait()
@@ -317,21 +266,9 @@ class HorovodRuntime:
 
         threading.Thread(target=shut_down, name="jupyter_ddl Horovod shutdown", daemon=True).start()
 
-    def _shut_down_of_script(self, basics: Any) -> None:
-        """Shut Horovod down where a script, of which it is the own, has initialised it; once."""
-        with self._lock:
-            if self._end_of_script is None and basics.is_initialized():
-                # Stock init has registered it for the exit, where it would be a second one at the same time.
-                atexit.unregister(basics.shutdown)
-                self._end_of_script = threading.Thread(target=basics.shutdown, name="jupyter_ddl shutdown", daemon=True)
-                self._end_of_script.start()
-
     def has_shut_down(self, within_s: float) -> bool:
         """Return whether the shutdown of a script has ended, or there was none; it waits where a peer is frozen."""
-        if self._end_of_script is None:
-            return True
-        self._end_of_script.join(within_s)
-        return not self._end_of_script.is_alive()
+        return self._script_shutdown.has_ended(within_s)
 
     def _init(self, _stock: Callable[..., None], basics: Any, comm: Any = None, process_sets: Any = None) -> None:
         """Replace `HorovodBasics.init`, so that the arguments of the user's call take effect.
@@ -348,8 +285,7 @@ class HorovodRuntime:
         self._used = True
         with self._lock:
             # A start beside the cell sets variables of its own while it holds the lock.
-            environment = _horovod_environment()
-        asks = comm is not None or process_sets is not None or environment != self._environment
+            asks = self._settings.are_other(comm, process_sets)
         if not asks and (self.demand.rests or runs(basics)):
             return
         if self._on_subset:
@@ -359,46 +295,27 @@ class HorovodRuntime:
                 "Run the cell that calls it on all ranks.",
             )
         self.demand.need()
-        if comm is not None or process_sets is not None:
-            self._communicator = made_communicator(comm)
-            self._process_sets = [] if process_sets is None or isinstance(process_sets, str) else list(process_sets)
+        self._settings.take(comm, process_sets)
         with self._lock:
             self._shut_down(basics)
-            self._start(basics, self._communicator, self._process_sets if process_sets is None else process_sets)
-        self._environment = _horovod_environment()
+            self._start(basics, self._settings.process_sets if process_sets is None else process_sets)
+        self._settings.note_environment()
 
     def _shutdown(self, _stock: Callable[..., None], basics: Any) -> None:
         """Replace `HorovodBasics.shutdown`: forget what the user's last `hvd.init` asked for."""
         # Where others wait in a collective it ends that, which takes a Horovod that runs.
         self.demand.need()
-        self._communicator, self._process_sets = None, []
+        self._settings.forget()
         with self._lock:
             self._shut_down(basics)
 
-    def _add_process_set(self, stock: Callable[[Any], Any], process_set: Any) -> Any:
-        added = stock(process_set)
-        self._process_sets.append(added)
-        return added
-
-    def _remove_process_set(self, stock: Callable[[Any], bool], process_set: Any) -> bool:
-        removed = stock(process_set)
-        if removed:
-            self._process_sets[:] = [kept for kept in self._process_sets if kept is not process_set]
-        return removed
-
-    def _start(self, basics: Any, communicator: Any, process_sets: Any) -> None:
+    def _start(self, basics: Any, process_sets: Any) -> None:
         """Initialise Horovod. The caller holds the lock."""
         assert self._stock_init is not None, "load() comes first"
         self._generation += 1
-        self._had_communicator |= communicator is not None
-        if communicator is None and self._had_communicator:
-            # Horovod keeps the last communicator where it is given none.
-            from mpi4py import MPI
-
-            communicator = MPI.COMM_WORLD
         stall = {} if STALL_CHECK in os.environ else self._stall
-        with _environment_with({**stall, **self._timelines.choose()}):
-            self._stock_init(basics, communicator, process_sets)
+        with environment_with({**stall, **self._timelines.choose()}):
+            self._stock_init(basics, self._settings.passed_communicator(), process_sets)
         self.demand.remember(basics)
         if self.demand.places["rank"] == 0:
             self._timelines.begin()
@@ -411,22 +328,3 @@ class HorovodRuntime:
         assert self._stock_shutdown is not None, "load() comes first"
         self._stock_shutdown(basics)
         self._timelines.join()
-
-
-def _horovod_environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name.startswith("HOROVOD_")}
-
-
-@contextmanager
-def _environment_with(variables: dict[str, str]) -> Iterator[None]:
-    """Set variables while Horovod reads its environment, and put back what the user had."""
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
