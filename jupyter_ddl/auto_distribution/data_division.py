@@ -87,29 +87,41 @@ def divide_training(arguments: dict[str, Any], options: AutoOptions, place: Plac
     Raises:
         InvalidInput: the data cannot be divided so.
     """
+    refuse_data(arguments.get("x"))
+    if options.batch != GLOBAL and not _are_arrays(arguments):
+        divided = _in_whole_batches(arguments, place)
+        if divided is not None:
+            return divided
+    return _in_parts(arguments, options, place, is_seeded=is_seeded)
+
+
+def _in_whole_batches(arguments: dict[str, Any], place: Place) -> Divided | None:
+    """Return whole batches of the program's for this rank; None for data that are no batches already."""
     data, steps = arguments.get("x"), arguments.get("steps_per_epoch")
-    refuse_data(data)
+    own_steps = None if steps is None else -(-steps // place.size)
+    how = f"each rank takes every {_ordinal(place.size)} batch"
+    if is_dataset(data):
+        return _sharded(data, place, own_steps)
+    if isinstance(data, keras.utils.PyDataset):
+        part = EveryNth(data, place, class_weight=arguments.get("class_weight"), shuffle=arguments.get("shuffle", True))
+        checks = (SameContents(part),)
+        return Divided(part, how, steps=own_steps, holds_all=True, checks=checks, finish=part.finish)
+    if is_loader(data):
+        shares = Shares(data_adapters.get_data_adapter(data), place)
+        whole = shares.batch_size and shares.batch_size * place.size
+        checks = (CompareShares(shares),)
+        return Divided(shares, how, None, shares.batch_size, whole, own_steps, holds_all=True, checks=checks)
+    if isinstance(data, types.GeneratorType):
+        rounds = Rounds(data, place)
+        how = f"{how} of the generator"
+        return Divided(rounds.batches(), how, steps=own_steps, checks=(CompareAfterEpochs(rounds),))
+    return None
+
+
+def _in_parts(arguments: dict[str, Any], options: AutoOptions, place: Place, *, is_seeded: bool) -> Divided:
+    """Return this rank's part of each batch of all ranks, as `divide_training`."""
+    data, steps = arguments.get("x"), arguments.get("steps_per_epoch")
     shares_batches = options.batch == GLOBAL
-    if not shares_batches and not _are_arrays(arguments):
-        own_steps = None if steps is None else -(-steps // place.size)
-        how = f"each rank takes every {_ordinal(place.size)} batch"
-        if is_dataset(data):
-            return _sharded(data, place, own_steps)
-        if isinstance(data, keras.utils.PyDataset):
-            part = EveryNth(
-                data, place, class_weight=arguments.get("class_weight"), shuffle=arguments.get("shuffle", True)
-            )
-            checks = (SameContents(part),)
-            return Divided(part, how, steps=own_steps, holds_all=True, checks=checks, finish=part.finish)
-        if is_loader(data):
-            shares = Shares(data_adapters.get_data_adapter(data), place)
-            checks = (CompareShares(shares),)
-            whole = shares.batch_size and shares.batch_size * place.size
-            return Divided(shares, how, None, shares.batch_size, whole, own_steps, holds_all=True, checks=checks)
-        if isinstance(data, types.GeneratorType):
-            rounds = Rounds(data, place)
-            how = f"{how} of the generator"
-            return Divided(rounds.batches(), how, steps=own_steps, checks=(CompareAfterEpochs(rounds),))
     batch = arguments.get("batch_size") or _batch_for(arguments, steps)
     if not shares_batches:
         batch *= place.size

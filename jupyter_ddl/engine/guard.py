@@ -179,40 +179,11 @@ class Guard:
         self._raised_s, self._is_effect = None, False
         before = self._state.variables.snapshot()
         late: InvalidInput | None = None
-        options = request.options
-        on_subset = len(request.ranks) < self._world.world_size
-        self._state.collectives.begin_cell(
-            Turn(
-                request.run,
-                on_subset,
-                self._stall_after_s(request),
-                recorded(self._world.rank, TIMELINE, request.log_dir, options),
-                self._emit,
-                self._ask_for_start if request.horovod_rests else None,
-            )
-        )
-        self._state.cells.begin(Cell(len(request.ranks), options))
+        self._state.collectives.begin_cell(self._turn(request))
+        self._state.cells.begin(Cell(len(request.ranks), request.options))
         try:
             try:
-                steps = recorded(self._world.rank, STEPS, request.log_dir, options)
-                self._sampler.begin(request.run, options.sample_every_s, steps)
-                if request.horovod:
-                    self._begin_capture(request)
-                    # All ranks or none: one that was released already must not leave the others waiting in it.
-                    self.prepare(on_subset=on_subset)
-                    self._interrupts.arm(request.run)
-                else:
-                    self._interrupts.arm(request.run)
-                    self._begin_capture(request)
-                self._state.cells.prepare()
-                self._set_names()
-                code = self._lines.placed(request.code, options.above, options.count)
-                with self._debugger.tracing():
-                    result = await self._run_cell(code)
-                if result.success:
-                    self._state.cells.conclude()
-                self._capture.flush_streams()
-                self._last_resort.put_back(request.run)
+                result = await self._execute(request)
             finally:
                 self._interrupts.disarm()
                 late = late_variables.put_back(before)
@@ -230,6 +201,40 @@ class Guard:
         result.error_before_exec = result.error_in_exec = None
         return problem
 
+    def _turn(self, request: RunCell) -> Turn:
+        return Turn(
+            request.run,
+            self._is_on_subset(request),
+            self._stall_after_s(request),
+            recorded(self._world.rank, TIMELINE, request.log_dir, request.options),
+            self._emit,
+            self._ask_for_start if request.horovod_rests else None,
+        )
+
+    async def _execute(self, request: RunCell) -> Any:
+        """Run a cell's code with all that belongs to a cell; return IPython's result."""
+        options = request.options
+        steps = recorded(self._world.rank, STEPS, request.log_dir, options)
+        self._sampler.begin(request.run, options.sample_every_s, steps)
+        if request.horovod:
+            self._begin_capture(request)
+            # All ranks or none: one that was released already must not leave the others waiting in it.
+            self.prepare(on_subset=self._is_on_subset(request))
+            self._interrupts.arm(request.run)
+        else:
+            self._interrupts.arm(request.run)
+            self._begin_capture(request)
+        self._state.cells.prepare()
+        self._set_names()
+        code = self._lines.placed(request.code, options.above, options.count)
+        with self._debugger.tracing():
+            result = await self._run_cell(code)
+        if result.success:
+            self._state.cells.conclude()
+        self._capture.flush_streams()
+        self._last_resort.put_back(request.run)
+        return result
+
     def _set_names(self) -> None:
         """Restore the rank's names for the cell, where an earlier one deleted them (`%reset -f`, `del rank`)."""
         names = self._shell.user_ns
@@ -241,7 +246,10 @@ class Guard:
 
     def _stall_after_s(self, request: RunCell) -> float | None:
         """Return how soon a stall is reported; on a subset, a collective of all ranks fails at once."""
-        return request.options.stalls.after_s if len(request.ranks) == self._world.world_size else None
+        return None if self._is_on_subset(request) else request.options.stalls.after_s
+
+    def _is_on_subset(self, request: RunCell) -> bool:
+        return len(request.ranks) < self._world.world_size
 
     def _ask_for_start(self, run: str) -> None:
         """Ask the kernel to have all ranks start the library that rests, beside what they do."""
@@ -292,7 +300,7 @@ class Guard:
         resting = self._state.collectives.resting
         has_given_up = resting.has_given_up(message)
         is_effect = self._is_effect or has_given_up
-        if has_given_up and not was_released and len(request.ranks) < self._world.world_size:
+        if has_given_up and not was_released and self._is_on_subset(request):
             # The library's own text says that a rank has failed; here the missing ranks do not run the cell.
             name, is_effect = COLLECTIVE_ON_SUBSET, False
             message = (

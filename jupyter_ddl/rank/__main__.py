@@ -11,6 +11,10 @@ import os
 import time
 from functools import partial
 from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jupyter_ddl.engine.preload import Warmup
 
 
 def main() -> None:
@@ -36,7 +40,6 @@ def main() -> None:
     from jupyter_ddl.engine.collectives.site import add_site_libraries
     from jupyter_ddl.engine.host_folder import HostFolder
     from jupyter_ddl.engine.preload import Warmup
-    from jupyter_ddl.engine.stand_by import wait_at
     from jupyter_ddl.protocol.frameworks import AUTO, imports_keras, installed
 
     # The one call of the training layer by this composition root. It comes before the background imports: hooks cannot
@@ -60,9 +63,7 @@ def main() -> None:
     state.variables.imports_keras = imports_keras(framework)
     warmup = Warmup(world, state.horovod, framework, pinned.threads, began_s)
     if gate is not None:
-        # All that is imported below, too: it is sooner there, and of one version with what is imported above.
-        import_module("jupyter_ddl.engine.app")
-        warmup.stand_by(partial(wait_at, gate))
+        _stand_by(warmup, gate)
     warmup.start()
     with start_up.ended_by_errors(world):
         # Meanwhile the framework is imported.
@@ -74,6 +75,15 @@ def main() -> None:
     # The controller may start meanwhile.
     connection = handed_over(world) if settings["is_handed_over"] else ""
     RankEngine.run(world, state, pinned, warmup, folder, world_id=settings["world_id"], connection=connection)
+
+
+def _stand_by(warmup: Warmup, gate: str) -> None:
+    """Import everything, and wait at the gate until this rank is wanted."""
+    from jupyter_ddl.engine.stand_by import wait_at
+
+    # All that `main` imports below, too: it is sooner there, and of one version with what is imported above.
+    import_module("jupyter_ddl.engine.app")
+    warmup.stand_by(partial(wait_at, gate))
 
 
 if __name__ == "__main__":
