@@ -3,7 +3,8 @@
     result = session.run("rank + 1")
     result.ranks[1].value            # '2'
 
-Magics, command line and tests go through it; `jupyter_ddl.kernel.current` makes one.
+Magics, command line and tests go through it; `jupyter_ddl.kernel.current` makes one. It is what a program has of its
+ranks, so that each method stands here with all that may be said of it, and what does the work in a module of its own.
 
 Runs on: kernel.
 """

@@ -1,6 +1,7 @@
 """Lists every old spelling that works.
 
-A row's sentence is reported once, when a program first uses the spelling. docs/legacy.md is rendered from this table.
+A row's sentence is reported once, when a program first uses the spelling. docs/legacy.md is rendered from this table,
+which stands in one module, however long: a spelling is looked for in one place.
 """
 
 from __future__ import annotations

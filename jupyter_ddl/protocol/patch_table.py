@@ -3,7 +3,8 @@
 `host/patching.py` replaces them; `jupyter ddl doctor --patches` prints this table, which takes no TensorFlow. A test
 compares it with the register of a real rank (tests/ranks/cluster/test_cluster_fresh.py).
 
-What is no patch, and why, says `host/patching.py`.
+What is no patch, and why, says `host/patching.py`. The table stands in one module, however long: it is all that is
+replaced in a program's libraries.
 """
 
 from __future__ import annotations
