@@ -8,11 +8,7 @@ from typing import Any
 from jupyter_ddl.explain import Explanation, explain
 
 KERAS = "import keras\nkeras.utils.set_random_seed(1)\nmodel = keras.Sequential([keras.layers.Dense(1)])\n"
-
-
 ADAM = KERAS + "model.compile('adam', 'mse')\n"
-
-
 FIT = "model.fit(x, y)\n"
 
 
@@ -44,6 +40,4 @@ def flat(code: str, **options: Any) -> str:
 # --- data ------------------------------------------------------------------------------------------------------
 
 TF = "import tensorflow as tf\n"
-
-
 DATASET = "tf.data.Dataset.from_tensor_slices((x, y))"
