@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from kernel_sides import RANKS, TestCluster, View, finished, followed, ready, within
+from raising import raising
 
 from jupyter_ddl import paths
 from jupyter_ddl.errors import ClusterError, ClusterLost, HostUnfit, RankError, RunInterrupted
@@ -35,7 +36,6 @@ from jupyter_ddl.views.metrics_table import MetricsTable
 from jupyter_ddl.views.together import Together
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -52,13 +52,6 @@ class Odd(Exception):
 
 
 RAISED = [TypeError("float and str"), Odd(), SystemExit(3), KeyboardInterrupt(), RecursionError(), MemoryError()]
-
-
-def raising(error: BaseException) -> Callable[..., Any]:
-    def do(*_: Any, **__: Any) -> Any:
-        raise error
-
-    return do
 
 
 def told_outcome(run: Run) -> str:
