@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.protocol.codec import as_line
-from jupyter_ddl.protocol.events import OutputChunk
+from jupyter_ddl.protocol.events import OutputChunk, RankFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,6 +65,9 @@ class Journal:
         """Keep and send an event. Events that one thread sends arrive in the order in which it sent them."""
         with self._lock:
             of_run: Any = event
+            if isinstance(event, RankFailed):
+                # Before the event, at which others read the log.
+                self._files.write_failure(event)
             if getattr(event, "run", None) == self._run:
                 self._count = number = self._count + 1
                 event = replace(of_run, n=number)

@@ -1,7 +1,7 @@
 """Writes a rank's files into the run's folder while it runs, so that a kill at any moment leaves a readable run.
 
 ```
-rank-K.log             all bytes that the rank wrote to its standard streams, as they came
+rank-K.log             all bytes that the rank wrote to its standard streams, as they came; last, what it raised
 rank-K.stderr.jsonl    [offset, length] of each stretch of the log that is stderr
 rank-K.times           when each part of the log was written, and how many lines there were by then
 rank-K.events.jsonl    the rank's events, numbered
@@ -14,6 +14,7 @@ Runs on: every rank. Of a script, the terminal's process writes the logs, since 
 from __future__ import annotations
 
 import os
+import re
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -27,9 +28,11 @@ from jupyter_ddl.protocol.rank_files import EVENTS, LOG, STDERR_SPANS, TIMES, ra
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from jupyter_ddl.protocol.events import Stream
+    from jupyter_ddl.protocol.events import RankFailed, Stream
 
 KINDS = (LOG, STDERR_SPANS, TIMES, EVENTS)
+# IPython colours a traceback.
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class RunFiles:
@@ -52,6 +55,7 @@ class RunFiles:
         self._open: _Open | None = None
         self._size_bytes = 0
         self._lines = 0
+        self._is_in_line = False
         self._marked_bytes, self._marked_s = 0, 0.0
         self.tell: Callable[[str], None] = lambda _: None
 
@@ -65,7 +69,7 @@ class RunFiles:
             try:
                 self._open = _Open(Path(folder), self._rank, self._kinds)
                 self._size_bytes = self._lines = self._marked_bytes = 0
-                self._marked_s = 0.0
+                self._marked_s, self._is_in_line = 0.0, False
             except OSError as error:
                 problem = self._give_up(error, "cannot be written")
         if problem:
@@ -111,6 +115,17 @@ class RunFiles:
             self.tell(problem)
         return data
 
+    def write_failure(self, failure: RankFailed) -> None:
+        """Append the traceback of what the rank raised, as lines of stderr: the error is where its log is read.
+
+        A rank that was released has none there: the first error in the ranks' logs would be an effect.
+        """
+        if failure.released or not failure.traceback or LOG not in self._kinds:
+            return
+        text = "\n".join(part.rstrip("\n") for part in failure.traceback)
+        begin = "\n" if self._is_in_line else ""
+        self.write_output("stderr", f"{begin}{_COLOURS.sub('', text)}\n".encode(errors="backslashreplace"))
+
     def write_event(self, line: bytes) -> None:
         """Append an event, as a line of JSON."""
         with self._lock:
@@ -135,6 +150,7 @@ class RunFiles:
     def _count(self, files: _Open, stream: Stream, data: bytes) -> None:
         start, size = self._size_bytes, len(data)
         self._size_bytes += size
+        self._is_in_line = not data.endswith(b"\n") if data else self._is_in_line
         self._lines += data.count(b"\n")
         if size and stream == "stderr":
             files.append(STDERR_SPANS, f"[{start}, {size}]\n".encode())

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 
-LOG = "log"  # all bytes that the rank wrote to its standard streams
+LOG = "log"  # all bytes that the rank wrote to its standard streams, and last the traceback of what it raised
 STDERR_SPANS = "stderr.jsonl"  # [offset, length] of each stretch of the log that is stderr
 TIMES = "times"  # when each part of the log was written: `jupyter_ddl.protocol.log_marks`
 EVENTS = "events.jsonl"  # the rank's own events, numbered

@@ -8,7 +8,7 @@ RUNS/2026-11-20T18-03-07-default-3f9c61d2/
     events.jsonl           all events, in the order in which they came; written by the session
     profile.folded         where ranks' time went, by `%ddl profile`, with profile.speedscope.json; later ones are
                            profile-2 and so on; written by the session
-    rank-K.log             all that rank K wrote to its standard streams; written by the rank
+    rank-K.log             all that rank K wrote to its standard streams, and what it raised; written by the rank
     rank-K.stderr.jsonl    [offset, length] of each stretch of it that is stderr; likewise
     rank-K.times           when each part of it was written; likewise
     rank-K.events.jsonl    rank K's own events, numbered; likewise

@@ -116,6 +116,8 @@ class Recording:
             if isinstance(event, RankFinished | RankFailed):
                 # What it printed is recorded before its end.
                 self._send(event.rank)
+            if isinstance(event, RankFailed):
+                self._files[event.rank].write_failure(event)
             self.run.take(event)
             self.run.take_what_came()
 

@@ -1,5 +1,6 @@
 """A rank that raises: one error in the notebook, the others released, and the next cell works."""
 
+import json
 import re
 import socket
 import subprocess
@@ -9,6 +10,7 @@ import pytest
 from ranks.sizes import TWO_AND_FOUR, slow_but
 
 from jupyter_ddl.errors import RankError
+from jupyter_ddl.paths import runs_dir
 
 pytestmark = pytest.mark.mpi
 
@@ -206,6 +208,41 @@ def test_what_was_printed_before_the_error_is_there(notebook):
     cell = notebook.run("print('before')\n1 / 0")
     assert cell.lines == ["[0-1] before"]
     assert cell.error["ename"] == "RankError"
+
+
+def last_run():
+    """Return the folder of the newest run, and what each rank's log has."""
+    newest = max(runs_dir().iterdir(), key=lambda folder: folder.stat().st_mtime_ns)
+    return newest, [path.read_text() for path in sorted(newest.glob("rank-*.log"))]
+
+
+def test_what_a_rank_raised_ends_its_own_log_and_stands_in_the_notebook_once(notebook):
+    cell = notebook.run(
+        "import time\nprint('before', end='')\nif rank == 1:\n    raise ValueError('no such file')\ntime.sleep(60)"
+    )
+    told = plain(cell.told)
+    assert (told.count("ValueError: no such file"), "ValueError" in cell.text) == (1, False)
+    newest, (released, raised) = last_run()
+    # The other rank's error is an effect, which would hide the cause where all logs are read as one.
+    assert released == "before"
+    traceback = raised.removeprefix("before\n")
+    assert raised != traceback
+    # All of it, and no colours.
+    assert traceback in "".join(f"{line}\n" for line in told.splitlines() if line)
+    assert "----> 5     raise ValueError('no such file')" in traceback
+    assert traceback.endswith("ValueError: no such file\n")
+    spans = [json.loads(line) for line in (newest / "rank-1.stderr.jsonl").read_text().splitlines()]
+    assert sum(length for _, length in spans) == len(raised) - len("before")
+
+
+def test_each_rank_that_raises_has_its_own_error_in_its_log(pair):
+    with pytest.raises(RankError):
+        pair.run("print('before')\nraise ValueError(f'on {rank}')")
+    _, logs = last_run()
+    for rank, log in enumerate(logs):
+        assert log.startswith("before\n")
+        assert log.endswith(f"ValueError: on {rank}\n")
+        assert log.count(f"ValueError: on {rank}\n") == 1
 
 
 @pytest.mark.slow  # tests/ranks/cluster/test_cluster_subset.py has more of it

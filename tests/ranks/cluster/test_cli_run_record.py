@@ -152,6 +152,10 @@ def test_a_rank_that_is_busy_is_interrupted_and_how_it_failed_is_shown_again(tmp
     assert (record.fault.kind, record.fault.ranks) == ("raised", (1,))
     failures = [event for event in run_events(record.path) if isinstance(event, RankFailed)]
     assert [(one.rank, one.released) for one in sorted(failures, key=lambda one: one.rank)] == [(0, True), (1, False)]
+    logs = [(record.path / f"rank-{rank}.log").read_text() for rank in range(2)]
+    assert logs[0] == "cleaned up\n"
+    assert logs[1].startswith("Traceback (most recent call last):\n")
+    assert logs[1].endswith("ValueError: no such thing\n")
     # What the terminal said, below the note on its ranks.
     told = finished.stderr.partition("\n")[2]
     assert ddl("show", record.run).endswith(told)
