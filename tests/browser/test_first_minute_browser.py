@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -108,6 +109,23 @@ def test_the_example_of_an_empty_list_trains_to_its_end(fresh: Lab, page: Page) 
     expect(panel.locator(".ddl-cluster")).to_have_count(0)
     expect(panel.locator(".ddl-run-row:not([hidden])")).to_have_count(3)
     expect(panel.get_by_role("button", name="Open an example notebook")).to_be_hidden()
+
+
+def test_old_runs_and_no_notebook_lead_to_the_example_too(fresh: Lab, page: Page) -> None:
+    folder = fresh.folder.parent / "runs" / "2026-10-01T02-00-00-default-01d0"
+    folder.mkdir(parents=True)
+    content = {"run": folder.name, "ranks": [0, 1], "world_size": 2, "outcome": "finished", "seconds": 1}
+    (folder / "run.json").write_text(json.dumps(content))
+    page.locator(".jp-SideBar [data-id='jupyter-ddl-panel']").click()
+    panel = page.locator(PANEL)
+    panel.locator(".ddl-run-row:not([hidden])").last.wait_for(timeout=30_000)
+    expect(panel.get_by_text("Open a notebook: the ranks are its kernel’s.")).to_be_visible()
+    offer = panel.get_by_role("button", name="Open an example notebook")
+    offer.click()
+    page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-CodeCell").first.wait_for(timeout=60_000)
+    assert any("%ddl start" in source for source in page.evaluate(SOURCES))
+    # There the form starts ranks.
+    expect(offer).to_have_count(0)
 
 
 def test_a_cell_that_is_run_while_the_ranks_start_trains_when_they_are_there(

@@ -16,6 +16,7 @@ import type { NotebookPanel } from '../notebook/panels';
 import { ClusterCard } from './cluster_card';
 import { ClustersLink } from './clusters_link';
 import type { Context } from './context';
+import { ExampleOffer } from './example_offer';
 import { InsertOffer } from './insert_offer';
 import { JobsSection } from './jobs_section';
 import { KeptClusters } from './kept_clusters';
@@ -51,6 +52,7 @@ export class RanksSection extends Widget {
   private readonly insert: InsertOffer;
   private readonly form: StartForm;
   private readonly all: ClustersLink;
+  private readonly example: ExampleOffer;
   /** What came of an export. */
   private readonly exported = h('pre', { class: 'ddl-exported', role: 'status' });
   private timer = 0;
@@ -80,9 +82,10 @@ export class RanksSection extends Widget {
     this.problem = new Problem(trans.__('Dismiss'));
     this.kept = new KeptClusters(context, models.kept, notebook, start);
     this.all = new ClustersLink(context);
+    this.example = new ExampleOffer(context);
     this.jobs = new JobsSection(context, models.jobs, notebook, start);
     const lists = [this.cards, this.insert.element, this.kept.element, this.jobs.element, this.all.element];
-    this.content.append(this.empty, this.problem.element, ...lists, this.form.element, this.exported);
+    this.content.append(this.empty, this.problem.element, ...lists, this.form.element, this.example.element, this.exported);
     this.node.append(this.content);
     context.hub.changed.connect(() => this.update());
     models.room.changed.connect((room) => {
@@ -232,6 +235,7 @@ export class RanksSection extends Widget {
   private allow(): void {
     const { trans } = this.context;
     const { panel, kernel } = this.notebook;
+    this.example.show('', panel === null && this.context.hub.isConnected);
     if (panel === null) {
       this.form.allow(trans.__('Open a notebook: the ranks are its kernel’s.'), false);
     } else if (kernel === null) {

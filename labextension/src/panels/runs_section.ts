@@ -12,6 +12,7 @@ import { type ListRow, rowsOf } from '../model/run_days';
 import type { RunValuesModel } from '../model/run_values';
 import type { RunRecord } from '../model/runs';
 import type { RunsModel } from '../model/runs_model';
+import type { CurrentNotebook } from '../notebook/current';
 import { CommandIDs } from '../tokens';
 import type { Context } from './context';
 import { ExampleOffer } from './example_offer';
@@ -42,6 +43,7 @@ export class RunsSection extends Widget {
     private readonly context: Context,
     private readonly model: RunsModel,
     values: RunValuesModel,
+    private readonly notebook: CurrentNotebook,
     keep: (search: string) => void,
   ) {
     super();
@@ -69,6 +71,7 @@ export class RunsSection extends Widget {
     this.more.addEventListener('click', () => this.showMenuOfTicked());
     model.isAtEnd = () => this.rows.isAtEnd;
     model.changed.connect((_, added) => this.draw(added));
+    notebook.changed.connect(() => this.offer());
     followTheme(this.node, () => undefined);
     this.enable();
   }
@@ -131,12 +134,18 @@ export class RunsSection extends Widget {
     const status = this.statusText();
     setText(this.status, status);
     this.status.hidden = status === '';
-    const { trans } = this.context;
-    this.example.show(this.isEmpty ? trans.__('No run yet. A cell that begins with %1 is one.', '%%distributed') : '');
+    this.offer();
     this.rows.update(rowsOf(runs), added > 0);
     // A list must have items, and what has no role no label.
     setAttribute(this.body, 'role', runs.length > 0 ? 'list' : 'group');
     this.enable();
+  }
+
+  /** Where no notebook is open the form offers the example. */
+  private offer(): void {
+    const { isEmpty } = this;
+    const sentence = isEmpty ? this.context.trans.__('No run yet. A cell that begins with %1 is one.', '%%distributed') : '';
+    this.example.show(sentence, isEmpty && this.notebook.panel !== null);
   }
 
   private statusText(): string {

@@ -69,9 +69,10 @@ function activate(
 }
 
 function runsSection(distributed: Distributed, state: IStateDB | null): RunsSection {
-  const { server, hub } = distributed;
+  const { server, hub, notebook } = distributed;
   const model = new RunsModel(server, hub);
-  const runs = new RunsSection(distributed, model, new RunValuesModel(server, model), (search) => void (state !== null && keepSearch(state, search)));
+  const keep = (search: string): void => void (state !== null && keepSearch(state, search));
+  const runs = new RunsSection(distributed, model, new RunValuesModel(server, model), notebook, keep);
   if (state !== null) {
     void searchOf(state).then((search) => runs.restore(search));
   }
