@@ -3,10 +3,10 @@ import { describe, expect, it } from 'vitest';
 import { Feed } from '../src/model/feed';
 import { Figures } from '../src/model/figures';
 import { byHost, headingParts, isHeading } from '../src/model/host_groups';
-import { ENGLISH } from '../src/model/words';
 import { deviceText, hostText } from '../src/model/links';
 import fixture from '../schema/events.fixture.json';
 import { parseEvent } from '../src/model/parse';
+import { ENGLISH } from '../src/model/words';
 
 const rank = (number: number, host: string | null): { rank: number; host: string | null } => ({ rank: number, host });
 
@@ -59,9 +59,9 @@ describe('links', () => {
     if (event?.type === 'metrics') {
       figures.take(event);
       expect(deviceText(figures)).toBe('311 W, 61 °C, NVLink ↓45 GB/s ↑44 GB/s');
-      expect(hostText(figures)).toBe('network ↓1.25 GB/s ↑1.2 GB/s, InfiniBand ↓24 GB/s ↑23.5 GB/s');
+      expect(hostText(figures, ENGLISH)).toBe('network ↓1.25 GB/s ↑1.2 GB/s, InfiniBand ↓24 GB/s ↑23.5 GB/s');
       figures.take({ ...event, gpu_watts: null, nvlink_sent_bytes_per_s: null, network_sent_bytes_per_s: null, fabric_sent_bytes_per_s: null });
-      expect([deviceText(figures), hostText(figures), deviceText(null), hostText(null)]).toEqual(['61 °C', '', '', '']);
+      expect([deviceText(figures), hostText(figures, ENGLISH), deviceText(null), hostText(null, ENGLISH)]).toEqual(['61 °C', '', '', '']);
     }
   });
 });

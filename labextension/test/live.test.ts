@@ -73,7 +73,6 @@ describe('LiveRuns', () => {
     expect(changes).toBe(2);
     expect(live.model.outcome).toBe('cut off');
     expect(live.model.ranks.map(({ state }) => state)).toEqual(['lost', 'finished']);
-    expect(live.model.lost).toBe('The kernel ended during the run.');
     const other = runs.open('s');
     runs.handle('s', batch(0, 1, [STARTED]), 'finished');
     expect([other.model.outcome, other.model.lost]).toEqual(['finished', null]);

@@ -223,9 +223,9 @@ describe('ranks in the panel', () => {
   };
 
   it('are as the kernel says without a run', () => {
-    expect(rankRows(cluster, null).map(({ standing }) => standing)).toEqual(['running', 'lost', 'silent']);
+    expect(rankRows(cluster, null, ENGLISH).map(({ standing }) => standing)).toEqual(['running', 'lost', 'silent']);
     const ended = { ...cluster, ranks: [{ ...rank, state: 'ended' as const }] };
-    expect(rankRows(ended, null)[0]!.standing).toBe('ended');
+    expect(rankRows(ended, null, ENGLISH)[0]!.standing).toBe('ended');
   });
 
   it('have a run’s figures while it goes on, and not after it', () => {
@@ -233,13 +233,13 @@ describe('ranks in the panel', () => {
     const metrics = fixture.find((example) => example.type === 'metrics' && example.gpu_pct != null);
     model.handle(parseEvent({ type: 'run_started', run: 'r', ranks: [0], world_size: 3, at_s: 0 })!);
     model.handle(parseEvent({ ...metrics, rank: 0 })!);
-    const [row] = rankRows(cluster, model);
+    const [row] = rankRows(cluster, model, ENGLISH);
     expect(row).toMatchObject({ standing: 'training', samplesPerS: 1000, gpuPct: 87.5, memoryBytes: 2 ** 33 });
     model.handle({ type: 'straggler', run: 'r', rank: 0, at_s: 3, is_straggler: true, ratio: 1.5, spends_on: 'input' });
-    expect(rankRows(cluster, model)[0]).toMatchObject({ standing: 'straggler', problem: '×1.5 in input' });
+    expect(rankRows(cluster, model, ENGLISH)[0]).toMatchObject({ standing: 'straggler', problem: '×1.5 in input' });
     model.handle({ type: 'run_finished', run: 'r', outcome: 'finished', seconds: 1, fault: null });
     const ready = { ...cluster, ranks: [{ ...rank, state: 'ready' as const }] };
-    expect(rankRows(ready, model)[0]).toMatchObject({ standing: 'ready', samplesPerS: null, gpuPct: null });
+    expect(rankRows(ready, model, ENGLISH)[0]).toMatchObject({ standing: 'ready', samplesPerS: null, gpuPct: null });
   });
 });
 

@@ -2,7 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import fixture from '../schema/progress.fixture.json';
 import { numberOf } from '../src/model/parse';
-import { TrainingProgress } from '../src/model/training_progress';
+import { progressText, TrainingProgress } from '../src/model/training_progress';
+import { ENGLISH } from '../src/model/words';
 
 type Given = readonly (number | null)[];
 
@@ -10,7 +11,7 @@ function take(progress: TrainingProgress, [what, ...given]: readonly unknown[], 
   const [at_s, epoch, part, epochs, rank] = given as Given;
   switch (what) {
     case 'text':
-      expect(progress.text, `step ${at}`).toBe(given[0]);
+      expect(progressText(progress, ENGLISH), `step ${at}`).toBe(given[0]);
       break;
     case 'run_over':
       progress.end();

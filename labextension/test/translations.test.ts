@@ -2,8 +2,15 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { Figures } from '../src/model/figures';
+import { headingParts } from '../src/model/host_groups';
+import type { ClusterState } from '../src/model/hub_messages';
+import { hostText } from '../src/model/links';
 import type { Place } from '../src/model/place';
+import { rankRows } from '../src/model/rank_rows';
+import { RunModel } from '../src/model/run';
 import { type HostRoom, NOWHERE, planStart, type StartFields } from '../src/model/start';
+import { progressText, type TrainingProgress } from '../src/model/training_progress';
 import type { Words } from '../src/model/words';
 
 const LOCALES = join(import.meta.dirname, '..', '..', 'jupyter_ddl', 'server', 'locale');
@@ -58,5 +65,20 @@ describe('the faults of the start form', () => {
     const around = { ...NOWHERE, taken: new Map([['b', 'A.ipynb']]) };
     const { errors } = planStart({ ...EMPTY, name: 'b' }, [], around, GERMAN);
     expect(errors.name).toBe('b läuft bereits (A.ipynb). Schreiben Sie einen anderen Namen, oder führen Sie %ddl attach b aus, um dessen Ränge zu nutzen.');
+  });
+});
+
+describe('what ranks do', () => {
+  it('is translated in their list, in its headings and in the dashboard', () => {
+    const model = new RunModel();
+    model.handle({ type: 'run_started', run: 'r', ranks: [0], world_size: 1, at_s: 0 });
+    model.handle({ type: 'straggler', run: 'r', rank: 0, at_s: 3, is_straggler: true, ratio: 1.6, spends_on: 'compute' });
+    const ranks = [{ rank: 0, local_rank: 0, host: 'a', device: 'CPU', threads: 1, pid: 1, state: 'running' as const }];
+    const cluster: ClusterState = { name: 'c', state: 'running', note: '', step: null, ends_at_s: null, job: null, held: null, world_size: 1, ranks };
+    expect([GERMAN, CZECH].map((words) => rankRows(cluster, model, words)[0]!.problem)).toEqual(['×1.6 (Rechnen)', '×1.6 (výpočet)']);
+    expect(headingParts(3, '', '', 2, CZECH)).toEqual(['3 ranky', '2 chyby']);
+    const sent = { network_received_bytes_per_s: 1e9, network_sent_bytes_per_s: 2e9 };
+    expect(hostText({ ...new Figures(), ...sent } as Figures, GERMAN)).toBe('Netzwerk ↓1 GB/s ↑2 GB/s');
+    expect(progressText({ epoch: 3, epochs: 40, leftS: 360 } as TrainingProgress, GERMAN)).toBe('Epoche 3 von 40, noch 6 min');
   });
 });

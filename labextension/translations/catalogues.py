@@ -34,6 +34,15 @@ _CALL = re.compile(r"\btrans\s*\.\s*(__|_n)\(\s*")
 # A word of a table, which is translated where it is shown.
 _NAMED = re.compile(r"\bword: '([^']+)'")
 _LITERAL = re.compile(r"'((?:[^'\\\n]|\\.)*)'|\"((?:[^\"\\\n]|\\.)*)\"|`([^`$\\]*)`")
+_ANY_LITERAL = re.compile(r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\"|`(?:\$\{(?:[^{}]|\{[^{}]*\})*\}|[^`\\]|\\.)*`")
+_PLURAL = re.compile(rf"\b_n\(\s*(?:{_ANY_LITERAL.pattern}),\s*({_ANY_LITERAL.pattern})")
+_COMMENT = re.compile(r"/\*.*?\*/|(?:^|(?<=\s))//[^\n]*", re.DOTALL)
+_FILLED_IN = re.compile(r"\$\{(?:[^{}]|\{[^{}]*\})*\}")
+# The same in each language.
+_UNITS = re.compile(r"\b(?:GiB|MiB|min|ms|pid)\b")
+_WORDS = re.compile(r"(?<![\w.<-])[A-Za-z]{2,}[,.:]? [^a-z]*[A-Za-z%]|% [a-z]{2,}\b")
+# Magics and options, keys, selectors, styles and pictures.
+_OF_PROGRAMS = re.compile(r"^%+[a-z]|^%?--|[<>{}\[\]=]|[\w-]+:[\w%]|ddl-|jp-|lm-|px |^\(|gradient\(")
 # A word that is passed by its name: a state of what the hub tells of.
 _WORD = re.compile(r"(?:word|text|state|cluster\.state)\b")
 PLACES = re.compile(r"%\d")
@@ -59,6 +68,33 @@ def messages(source: Path = SOURCE) -> dict[str, bool]:
                 given = text[call.start() :].partition("\n")[0]
                 raise ValueError(f"A message must be a literal. Received: {path.name}, line {line}: {given}.")
     return found
+
+
+def untranslated(source: Path = SOURCE) -> dict[str, set[str]]:
+    """Return texts of the panel's source that no catalogue gets: file -> what reads as words there.
+
+    That is a literal with a word beside a space, `%` in place of what is filled in. A single word may as well be a name
+    that no one sees, and is not found.
+    """
+    known = messages(source).keys()
+    found: dict[str, set[str]] = {}
+    for path in sorted(source.rglob("*.ts")):
+        code = _COMMENT.sub("", path.read_text())
+        plurals = {literal[1:-1] for literal in _PLURAL.findall(code)}
+        texts = set(_literals(code)) - known - plurals
+        texts = {text for text in texts if _WORDS.search(_UNITS.sub("", text)) and not _OF_PROGRAMS.search(text)}
+        if texts and not path.name.endswith(".d.ts"):
+            found[path.relative_to(source).as_posix()] = texts
+    return found
+
+
+def _literals(code: str) -> Iterator[str]:
+    """Yield the literals of TypeScript code, those in what a template fills in included."""
+    for literal in _ANY_LITERAL.finditer(code):
+        text = literal.group()[1:-1]
+        for filled_in in _FILLED_IN.findall(text):
+            yield from _literals(filled_in)
+        yield re.sub(r"\\(.)", r"\1", _FILLED_IN.sub("%", text))
 
 
 def settings_messages(folder: Path = SETTINGS) -> dict[str, bool]:

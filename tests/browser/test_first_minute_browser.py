@@ -118,7 +118,7 @@ def test_old_runs_and_no_notebook_lead_to_the_example_too(fresh: Lab, page: Page
     (folder / "run.json").write_text(json.dumps(content))
     page.locator(".jp-SideBar [data-id='jupyter-ddl-panel']").click()
     panel = page.locator(PANEL)
-    panel.locator(".ddl-run-row:not([hidden])").last.wait_for(timeout=30_000)
+    panel.locator(".ddl-run-row:not([hidden])").last.wait_for(timeout=120_000)
     expect(panel.get_by_text("Open a notebook: the ranks are its kernel’s.")).to_be_visible()
     offer = panel.get_by_role("button", name="Open an example notebook")
     offer.click()

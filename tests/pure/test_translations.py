@@ -55,6 +55,65 @@ def test_a_message_that_no_catalogue_can_have_is_refused(tmp_path: Path) -> None
         CATALOGUES.messages(tmp_path)
 
 
+# What stays English, as docs/panel.md says: of a plugin its description, of our own code's faults what the protocol
+# demands.
+DESCRIPTIONS = ("plugins/", "tokens.ts")
+FAULTS_OF_OURS = ("connection.ts", "model/feed.ts", "model/parse.ts", "model/parse_hub.ts", "model/timeline.ts")
+STAY_ENGLISH = {
+    # Lines of a log, and a stall, of which the kernel tells.
+    "model/logs.ts": {"… % bytes are only in the log file"},
+    "model/run.ts": {
+        *("Rank % is gone: %", "Rank % on % raised %", "The ranks are gone: %"),
+        "An event must be of a type that is known. Received: %.",
+    },
+    "model/stall.ts": {
+        *("The cell has stalled again. % entered: %", "Not every rank has"),
+        *("Rank % has not", "Ranks % have not"),
+    },
+    # What a kernel says, and what it must say.
+    "model/no_ranks.ts": {
+        "Cell magic `%%distributed` not found.",
+        "Ranks must run before a cell can go to them.",
+    },
+    "model/profile.ts": {
+        (
+            "The kernel must answer with a profile. Received: something else. "
+            "Restart it: its jupyter_ddl is of another version."
+        )
+    },
+    "model/runs.ts": {"A list of runs must have runs."},
+    # A selector, an argument.
+    "panels/label_dialogs.ts": {"input, textarea"},
+    "panels/run_page.ts": {"last error"},
+}
+
+
+def test_what_reads_as_words_is_translated_or_stays_english_for_a_reason() -> None:
+    found = CATALOGUES.untranslated()
+    # Types, made from Python's.
+    assert found.pop("model/events.ts")
+    assert [file for file in FAULTS_OF_OURS if not found.pop(file)] == []
+    plugins = [file for file in found if file.startswith(DESCRIPTIONS)]
+    assert {file: len(found.pop(file) - {"last error"}) for file in plugins} == dict.fromkeys(plugins, 1) | {
+        # Two plugins, or their types.
+        "plugins/cells.ts": 2,
+    }
+    assert found == STAY_ENGLISH, "write trans.__('...'), or say here why not"
+
+
+def test_a_text_that_is_not_translated_is_found(tmp_path: Path) -> None:
+    (tmp_path / "good.ts").write_text(
+        "trans.__('No run yet.'); trans._n('%1 rank', '%1 ranks', n); // 'not so'\n"
+        "h('div', { class: 'ddl-a ddl-b' }, `${n} GiB`); `--time ${time}`; `%ddl attach ${name}`;"
+    )
+    assert CATALOGUES.untranslated(tmp_path) == {}
+    (tmp_path / "bad.ts").write_text(
+        "setText(a, 'No run yet, it seems'); `rank ${n}`; `×${n} in ${part}`; `${is ? 'cell line' : ''} ${n}`;"
+    )
+    found = CATALOGUES.untranslated(tmp_path)
+    assert found == {"bad.ts": {"No run yet, it seems", "rank %", "×% in %", "cell line"}}
+
+
 @pytest.mark.parametrize(("locale", "start"), [("de_DE", "Ränge starten"), ("cs_CZ", "Spustit ranky")])
 def test_jupyterlab_finds_them(locale: str, start: str) -> None:
     packs, message = translation_utils.get_language_pack(locale)

@@ -1,12 +1,12 @@
 // What the charts show of a model.
 import { onOneAxis } from '../model/compare';
 import { metricCurvesOf, metricNames, type MetricCurve, splitName } from '../model/metric_curves';
+import { partName } from '../model/part_name';
 import type { RunModel } from '../model/run';
 import type { Words } from '../model/words';
 import { Chart, type ChartData, type Column, type Line } from './chart';
 import { h, setHidden } from './dom';
 import { clock, compact, loss, milliseconds, number, percent } from './format';
-import { partName } from './part_name';
 import type { Palette } from './theme';
 
 /** Up to this many ranks have a line each; with more, the least and the greatest stand for all. */

@@ -1,5 +1,6 @@
 // Gives the user a file that was made here.
 import type { Picture } from '../model/curve_svg';
+import type { Words } from '../model/words';
 import { h } from './dom';
 
 /** A picture of points has twice as many as the page: it is read on screens that have them, and on paper. */
@@ -21,7 +22,7 @@ export function saveText(name: string, type: string, text: string): void {
  *
  * @throws Error where the browser cannot draw it: it is too large.
  */
-export async function pngOf({ svg, width, height }: Picture): Promise<Blob> {
+export async function pngOf({ svg, width, height }: Picture, trans: Words): Promise<Blob> {
   const address = URL.createObjectURL(new Blob([svg], { type: 'image/svg+xml' }));
   try {
     const image = new Image(width, height);
@@ -31,7 +32,8 @@ export async function pngOf({ svg, width, height }: Picture): Promise<Blob> {
     canvas.getContext('2d')?.drawImage(image, 0, 0, width * SCALE, height * SCALE);
     const blob = await new Promise<Blob | null>((resolve) => canvas.toBlob(resolve, 'image/png'));
     if (blob === null) {
-      throw new Error(`A picture must be of a size that the browser can draw. Received: ${width * SCALE} x ${height * SCALE}. Save it as SVG.`);
+      const size = `${width * SCALE} x ${height * SCALE}`;
+      throw new Error(trans.__('A picture must be of a size that the browser can draw. Received: %1. Save it as SVG.', size));
     }
     return blob;
   } finally {

@@ -1,10 +1,11 @@
 // The run at one glance: how it goes, how fast, how well it scales, what a step is spent on.
+import { partName } from '../model/part_name';
 import { type RankState, STATES } from '../model/rank';
 import type { RunModel } from '../model/run';
+import { progressText } from '../model/training_progress';
 import type { Words } from '../model/words';
 import { h, setAttribute, setHidden, setText } from './dom';
 import { duration, LOOKS, loss, milliseconds, NOTHING, number, percent, rate } from './format';
-import { partName } from './part_name';
 import { StallBox } from './stall_box';
 
 const PARTS = [
@@ -94,13 +95,13 @@ export class Header {
     const { trans } = this;
     const state = model.outcome ?? (trains ? 'training' : 'running');
     const word = trans.__(state);
-    setText(this.progressText, model.progress.text);
+    setText(this.progressText, progressText(model.progress, trans));
     setText(this.state, model.seconds === null ? word : trans.__('%1 after %2', word, duration(model.seconds)));
     this.element.classList.toggle('ddl-bad', model.outcome !== null && model.outcome !== 'finished');
     setText(this.name, [model.model, model.run].filter((part) => part !== null).join(' · '));
     const failure = model.firstFailure;
-    const text =
-      failure === null ? (model.lost ?? '') : trans.__('Rank %1 raised %2: %3', failure.rank, failure.name, failure.message);
+    const lost = model.lost ?? (model.outcome === 'cut off' ? trans.__('The kernel ended during the run.') : '');
+    const text = failure === null ? lost : trans.__('Rank %1 raised %2: %3', failure.rank, failure.name, failure.message);
     setText(this.problem, text.split('\n')[0]!.slice(0, 300));
     setHidden(this.problem, text === '');
   }

@@ -3,13 +3,13 @@ import { byHost, headingParts, type HostEntry, type HostHeading, isHeading } fro
 import { deviceText, hostText } from '../model/links';
 import type { Mean } from '../model/means';
 import { splitOf } from '../model/means';
+import { partName } from '../model/part_name';
 import { type Rank, STATES } from '../model/rank';
 import type { RunModel } from '../model/run';
 import type { Words } from '../model/words';
 import { h, setAttribute, setText } from './dom';
 import { memorySize, LOOKS, loss, milliseconds, NOTHING, number, percent } from './format';
 import { type Heading, HostHeadings, placesOf } from './host_headings';
-import { partName } from './part_name';
 import { VirtualRows } from './virtual';
 
 interface TableColumn {
@@ -186,7 +186,7 @@ export class RankTable {
     setAttribute(state, 'class', `ddl-cell ddl-column-${STATE} ddl-state-${rank.state}`);
     const gpu = row.children[GPU] as HTMLElement;
     setAttribute(gpu, 'title', deviceText(rank.latest));
-    setAttribute(state, 'title', rank.straggler === null ? rank.problem : this.trans.__('slower in %1', rank.straggler.spends_on));
+    setAttribute(state, 'title', rank.straggler === null ? rank.problem : this.trans.__('slower in %1', partName(rank.straggler.spends_on, this.trans)));
   }
 
   private fillSplit(cell: HTMLElement, shown: Mean): void {
@@ -222,7 +222,7 @@ function headingOf({ host, ranks, isFolded }: HostHeading<Rank>, model: RunModel
   const rates = ranks.map((rank) => model.means.of(rank).samples_per_s).filter((one) => one !== null);
   const together = rates.length === 0 ? '' : trans.__('%1 samples/s', number(rates.reduce((sum, one) => sum + one, 0)));
   const faults = ranks.filter(({ state }) => state === 'failed' || state === 'lost').length;
-  const network = ranks.map((rank) => hostText(rank.latest)).find((text) => text !== '') ?? '';
+  const network = ranks.map((rank) => hostText(rank.latest, trans)).find((text) => text !== '') ?? '';
   return { host, isFolded, text: headingParts(ranks.length, together, network, faults, trans).join(' · '), hasFault: faults > 0 };
 }
 

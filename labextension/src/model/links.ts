@@ -1,6 +1,7 @@
 // What a rank's device draws, and what its links and its host's carry, as text. No DOM.
 import type { Figures } from './figures';
 import { number, size } from './number_texts';
+import type { Words } from './words';
 
 type Shown = Pick<
   Figures,
@@ -22,9 +23,9 @@ export function deviceText(figures: Shown | null): string {
 }
 
 /** What a host's network and its InfiniBand carry, as its first rank reads them; empty where that is not known. */
-export function hostText(figures: Shown | null): string {
+export function hostText(figures: Shown | null, trans: Words): string {
   return joined([
-    traffic('network', figures?.network_received_bytes_per_s, figures?.network_sent_bytes_per_s),
+    traffic(trans.__('network'), figures?.network_received_bytes_per_s, figures?.network_sent_bytes_per_s),
     traffic('InfiniBand', figures?.fabric_received_bytes_per_s, figures?.fabric_sent_bytes_per_s),
   ]);
 }

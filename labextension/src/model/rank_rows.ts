@@ -1,9 +1,11 @@
 // A panel's rows of a cluster's ranks: from the kernel, and, while a run is active, from the run. No DOM.
 import type { ClusterState, RankState as ClusterRank } from './hub_messages';
-import { number } from './number_texts';
 import { deviceText, hostText } from './links';
+import { number } from './number_texts';
+import { partName } from './part_name';
 import type { RankState } from './rank';
 import type { RunModel } from './run';
+import type { Words } from './words';
 
 /** A rank's state in a run, or between runs: ready, silent for a while, or ended with a lost one. */
 export type Standing = RankState | 'ready' | 'silent' | 'held' | 'ended';
@@ -31,7 +33,7 @@ export interface RankRow {
   readonly problem: string;
 }
 
-export function rankRows(cluster: ClusterState, run: RunModel | null): RankRow[] {
+export function rankRows(cluster: ClusterState, run: RunModel | null, trans: Words): RankRow[] {
   return cluster.ranks.map((rank) => {
     const ofRun = run?.rankOrUndefined(rank.rank);
     const standing = standingOf(rank, run, ofRun?.state);
@@ -50,8 +52,8 @@ export function rankRows(cluster: ClusterState, run: RunModel | null): RankRow[]
       memoryBytes: sample?.gpu_memory_used_bytes ?? sample?.rss_bytes ?? null,
       memoryTotalBytes: sample?.gpu_memory_total_bytes ?? null,
       deviceMore: deviceText(sample),
-      network: hostText(sample),
-      problem: standing === 'straggler' && straggler !== null ? `×${number(straggler.ratio)} in ${straggler.spends_on}` : '',
+      network: hostText(sample, trans),
+      problem: standing === 'straggler' && straggler !== null ? trans.__('×%1 in %2', number(straggler.ratio), partName(straggler.spends_on, trans)) : '',
     };
   });
 }

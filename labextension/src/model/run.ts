@@ -250,13 +250,8 @@ export class RunModel {
     this.progress.end();
     this.stall.end();
     this.logs.finish(null);
-    if (outcome !== 'cut off') {
-      return;
-    }
-    this.lost ??= 'The kernel ended during the run.';
-    for (const rank of this.ranks.filter(({ state }) => !ENDED.has(state))) {
+    for (const rank of this.ranks.filter(({ state }) => outcome === 'cut off' && !ENDED.has(state))) {
       rank.state = 'lost';
-      rank.problem = this.lost;
     }
   }
 

@@ -3,6 +3,7 @@
 import type { EpochEnded, MetricsSample } from './events';
 import { timeLeft, whole } from './number_texts';
 import { FAR } from './series';
+import type { Words } from './words';
 
 /** How many of the newest epochs' times count, of which the median is taken. */
 const EPOCHS = 8;
@@ -108,15 +109,6 @@ export class TrainingProgress {
     return Math.max(0, (of - newest.done) * perEpochS - (nowS - newest.atS));
   }
 
-  /** Both, in words; empty where nothing is known. */
-  get text(): string {
-    const { epoch, of, leftS } = this;
-    if (epoch === null || of === null) {
-      return '';
-    }
-    return `epoch ${whole(epoch)} of ${whole(of)}${leftS === null ? '' : `, ${timeLeft(leftS)} left`}`;
-  }
-
   /** Whether a sample is of the last steps of a `fit` that is over: its end may be reported before. */
   private isRest(epoch: number, part: number | null): boolean {
     return this.isOver && epoch + 1 === this.ends.at(-1)?.done && (part === null || part >= 1);
@@ -136,4 +128,13 @@ function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   const middle = Math.floor(sorted.length / 2);
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
+}
+
+/** Return how far a training is and how long it still takes; empty where nothing is known. */
+export function progressText({ epoch, epochs, leftS }: TrainingProgress, trans: Words): string {
+  if (epoch === null || epochs === null) {
+    return '';
+  }
+  const far = trans.__('epoch %1 of %2', whole(epoch), whole(epochs));
+  return leftS === null ? far : trans.__('%1, %2 left', far, timeLeft(leftS));
 }

@@ -134,7 +134,7 @@ export class ClusterCard {
     this.stacks.disabled = cluster.ranks.length === 0;
     this.waitsFor = cluster.state === 'starting' ? cluster.job : null;
     this.canRestart = cluster.state !== 'starting' && cluster.state !== 'rebuilding';
-    this.ranks.update(rankRows(cluster, kernel.run === null ? null : (live?.model ?? null)));
+    this.ranks.update(rankRows(cluster, kernel.run === null ? null : (live?.model ?? null), this.context.trans));
   }
 
   resize(): void {

@@ -189,7 +189,7 @@ export class ComparePage extends LivePage {
       return;
     }
     try {
-      save(name, await pngOf(picture));
+      save(name, await pngOf(picture, this.context.trans));
     } catch (error) {
       setText(this.problem, sentence(error));
     }

@@ -62,8 +62,7 @@ export class StacksPage extends Page {
       setText(this.status, problem);
     } else if (places !== this.shown) {
       this.shown = places;
-      const words = { ranks: trans.__('Ranks'), rank: trans.__('Rank'), idle: trans.__('idle: waits for a cell') };
-      this.body.replaceChildren(placeCards(places, words));
+      this.body.replaceChildren(placeCards(places, trans));
       const time = new Date().toLocaleTimeString(undefined, { hourCycle: 'h23' });
       setText(this.status, trans._n('%2: %1 place', '%2: %1 places', places.length, time));
     }

@@ -6,12 +6,12 @@ import { rate as rateText } from '../components/format';
 import { followTheme } from '../components/theme';
 import type { KernelState } from '../model/hub_messages';
 import type { RunModel } from '../model/run';
+import { progressText } from '../model/training_progress';
 import { timeLeft } from '../model/wall_time';
 import type { CurrentNotebook } from '../notebook/current';
 import { CommandIDs } from '../tokens';
 import type { Context } from './context';
 import { FollowedRun } from './followed_run';
-import { progressText } from './texts';
 
 const CLOCK_MS = 20_000;
 

@@ -1,9 +1,7 @@
 // Texts of components, which know nothing of translations.
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { timeLeft, whole } from '../components/format';
 import type { RowTexts } from '../components/run_rows';
 import type { StartTexts } from '../components/start_form';
-import type { TrainingProgress } from '../model/training_progress';
 
 export function startTexts(trans: TranslationBundle): StartTexts {
   return {
@@ -34,15 +32,6 @@ export function startTexts(trans: TranslationBundle): StartTexts {
     export: trans.__('Export the notebook'),
     free: (free, total) => trans.__('%1 of %2 GiB free', free, total),
   };
-}
-
-/** Return how far a training is and how long it still takes; empty where nothing is known. */
-export function progressText({ epoch, epochs, leftS }: TrainingProgress, trans: TranslationBundle): string {
-  if (epoch === null || epochs === null) {
-    return '';
-  }
-  const far = trans.__('epoch %1 of %2', whole(epoch), whole(epochs));
-  return leftS === null ? far : trans.__('%1, %2 left', far, timeLeft(leftS));
 }
 
 export function rowTexts(trans: TranslationBundle): RowTexts {
