@@ -102,6 +102,7 @@ _OWN_GPU = "gpus[local_rank] is a rank's one GPU"
 _SEEDS = "within a training step each rank draws other random numbers"
 _BEFORE_CHANGES = "gradients are exchanged before the program clips or scales them"
 _OWN_KERAS = "is jupyter_ddl.keras, for each import of it, which trains with Keras 3"
+_COMPUTATIONS = "computations of JAX that exchange are counted: a rank that does not come is named"
 _STARTS = "a cell that needs Horovod, and began without, starts it"
 _ON_RANK_0 = "saves on rank 0 where --auto distributes the cell"
 
@@ -167,6 +168,8 @@ PATCHES = (
         Layer.RANK,
         "gloo keeps to the ranks' network, and its connections are known",
     ),
+    Declared("jaxlib._jax", ("pjit",), Layer.RANK, _COMPUTATIONS),
+    Declared("jax._src.interpreters.pxla.ExecuteReplicated", ("__call__",), Layer.RANK, _COMPUTATIONS),
     Declared(
         "torch.utils.data.dataloader._BaseDataLoaderIter",
         ("__next__",),

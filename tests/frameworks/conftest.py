@@ -40,8 +40,16 @@ def keras_ranks() -> Iterator[Callable[[int], Session]]:
         yield of
 
 
+@pytest.fixture(scope="session")
+def jax_ranks() -> Iterator[Callable[[int], Session]]:
+    """Return the same for ranks that import JAX first."""
+    pytest.importorskip("jax")
+    with _sessions("jax", {}, "jax") as of:
+        yield of
+
+
 @contextmanager
-def _sessions(name: str, environment: dict[str, str]) -> Iterator[Callable[[int], Session]]:
+def _sessions(name: str, environment: dict[str, str], framework: str = "torch") -> Iterator[Callable[[int], Session]]:
     sessions: dict[int, Session] = {}
     with ExitStack() as stack:
 
@@ -52,7 +60,7 @@ def _sessions(name: str, environment: dict[str, str]) -> Iterator[Callable[[int]
                 with suppress(ClusterLost):
                     session.wait_rebuilt()
             if session is None or session.state is not None:
-                session = sessions[n] = jupyter_ddl.start(n=n, name=f"{name}-{n}", framework="torch", env=environment)
+                session = sessions[n] = jupyter_ddl.start(n=n, name=f"{name}-{n}", framework=framework, env=environment)
                 stack.callback(session.stop)
             return session
 
@@ -69,3 +77,9 @@ def torch_pair(torch_ranks: Callable[[int], Session]) -> Session:
 def keras_pair(keras_ranks: Callable[[int], Session]) -> Session:
     """Return a session of two ranks whose Keras is on PyTorch."""
     return keras_ranks(2)
+
+
+@pytest.fixture
+def jax_pair(jax_ranks: Callable[[int], Session]) -> Session:
+    """Return a session of two ranks that import JAX first."""
+    return jax_ranks(2)

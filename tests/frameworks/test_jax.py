@@ -10,17 +10,17 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
+from frameworks.jax_programs import BEGUN, JAX, values
 
 import jupyter_ddl
 from jupyter_ddl.errors import ClusterLost, InvalidInput, RankError, RunInterrupted, RunStalled, RunTimedOut
 from jupyter_ddl.protocol.cell_options import StallOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from jupyter_ddl.kernel.session import Session
@@ -29,31 +29,6 @@ pytestmark = [pytest.mark.mpi, pytest.mark.frameworks]
 # A release is of milliseconds to a second: what is meant is that nothing hangs.
 SLACK_S = 30.0
 
-JAX = """
-import time
-import numpy as np
-import jax
-import jax.numpy as jnp
-from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
-"""
-BEGUN = f"""{JAX}
-jax.distributed.initialize()
-kept = rank
-
-def sharded(values):
-    mesh = Mesh(jax.devices(), ("x",))
-    return jax.make_array_from_process_local_data(NamedSharding(mesh, P("x")), np.asarray(values, np.float32)), mesh
-
-@jax.jit
-def summed(array):
-    return array.sum()
-
-def total(value):
-    array, mesh = sharded([value])
-    return float(summed(array))
-
-total(rank + 1)
-"""
 # What the first rank waits in, by name: an exchange, the first one of new processes, their backends, their start.
 PLACES = {
     "jit": "total(1)",
@@ -63,21 +38,8 @@ PLACES = {
 }
 
 
-def values(session: Session, code: str) -> list[str | None]:
-    return [rank.value for rank in session.run(code).ranks.values()]
-
-
 def pids(session: Session) -> list[int]:
     return [rank.pid for rank in session.ranks]
-
-
-@pytest.fixture(scope="module")
-def jax_pair() -> Iterator[Session]:
-    pytest.importorskip("jax")
-    with ExitStack() as stack:
-        session = jupyter_ddl.start(n=2, name="jax-2", framework="jax")
-        stack.callback(session.stop)
-        yield session
 
 
 @pytest.fixture

@@ -15,11 +15,13 @@
 | `jax_processes` | jax.distributed: its start, and its release |
 | `jax_ends` | how a cell has ended on each rank, told by JAX's service |
 | `jax_gloo` | the connections of JAX's gloo |
+| `jax_calls`, `jax_stalls` | which of its computations this rank has begun, and who waits for whom in one |
 | `jax_service` | the coordination services that rank 0 keeps until all have left |
 | `tensorflow_collectives` | those of TensorFlow's own strategies: their release |
 | `torch_groups` | torch.distributed: its start, and its release |
 | `torch_counts`, `torch_frames` | how many of its collectives this rank has entered, and in which one it is |
-| `torch_stalls` | who waits for whom in one |
+| `torch_stalls` | where the ranks of torch note them |
+| `stalls` | who waits for whom in a collective, by what all ranks have noted |
 
 Nothing here imports a framework, but for what has been chosen to be. Runs on: every rank.
 """

@@ -24,12 +24,15 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.engine.collectives import sockets
+from jupyter_ddl.engine.collectives.jax_calls import Calls
 from jupyter_ddl.engine.collectives.jax_ends import Ends
 from jupyter_ddl.engine.collectives.jax_gloo import Gloo
 from jupyter_ddl.engine.collectives.jax_service import Services
+from jupyter_ddl.engine.collectives.jax_stalls import JaxWatched
 from jupyter_ddl.engine.collectives.library import Turn
 from jupyter_ddl.engine.collectives.patience import Patience
 from jupyter_ddl.engine.collectives.rendezvous import Rendezvous
+from jupyter_ddl.engine.collectives.stalls import Stalls
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host import import_hooks
 from jupyter_ddl.host.patching import Layer, patch, unpatched
@@ -72,6 +75,9 @@ class JaxProcesses:
         self._lock = threading.Lock()
         self._gloo = Gloo(world.rank, lambda: _state().client)
         self._ends = Ends(world.rank, world.world_size)
+        self._calls = Calls()
+        self._watched = JaxWatched(world.world_size, self._calls, self._whole_client)
+        self._stalls = Stalls(world.rank, world.world_size, self._watched)
         # How often processes were made: a release that comes late must not end the next ones.
         self._generation = 0
 
@@ -89,6 +95,7 @@ class JaxProcesses:
             # JAX would take three quarters of the GPU for the first rank.
             os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
         processes = cls(world, point)
+        processes._calls.install()
         import_hooks.when_imported("jax.distributed", processes._install)
         return processes
 
@@ -105,12 +112,15 @@ class JaxProcesses:
             _clear()
         self._turn, self._count = turn, 0
         self._released.clear()
+        self._stalls.begin_cell(turn)
 
     def end_cell(self) -> None:
         """Keep the processes: idle ones cost nothing."""
+        self._stalls.end_cell()
 
     def raised(self) -> None:
         """Tell the others where: where all have raised at the same place, the processes are as good as before."""
+        self._stalls.end_cell()
         if self._given is not None and not self._turn.on_subset:
             self._ends.tell_raised(_state().client, self._turn.run, sys.exc_info()[2])
 
@@ -128,6 +138,12 @@ class JaxProcesses:
     def entered(self) -> int | None:
         """Return None: JAX does not say how many."""
         return None
+
+    def _whole_client(self) -> Any:
+        """Return the client of JAX's service; None where there is none, or JAX numbers processes as no rank is."""
+        state = _state()
+        is_whole = (state.process_id, state.num_processes) == (self._world.rank, self._world.world_size)
+        return state.client if is_whole else None
 
     def _end(self, generation: int) -> None:
         """End all connections of JAX's, first of all those in which ranks wait."""
@@ -220,8 +236,10 @@ class JaxProcesses:
         with self._lock:
             self._generation += 1
             self._ended.clear()
+        self._watched.begin()
         stock(**wanted)
         self._is_stale = False
+        self._stalls.watch()
 
     def _meets_here(self, given: dict[str, Any]) -> bool:
         """Return whether a call is of the ranks as they were started: the program's own words win.
@@ -267,7 +285,11 @@ class JaxProcesses:
         """Replace `backends`, which JAX asks before its first computation: processes that were ended are made again."""
         if self._is_stale and self._given is not None:
             self._begin(unpatched(_module(), "initialize"), self._given)
-        found = stock()
+        if self._given is None or sys.modules["jax._src.xla_bridge"].backends_are_initialized():
+            found = stock()
+        else:
+            with self._watched.making_devices():
+                found = stock()
         if self._given is not None and not self._ended.is_set():
             self._gloo.learn(_state().client)
         return found

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from types import FrameType
 
-UNKNOWN = "a collective of torch.distributed"
 BACKWARD = "the gradients of backward()"
 _OURS = os.path.dirname(os.path.dirname(os.path.dirname(__file__))) + os.sep  # noqa: PTH120  compared with a frame's text
 _C10D = "torch/distributed/distributed_c10d.py"
@@ -36,9 +35,9 @@ def place(frame: FrameType | None) -> tuple[int, int] | None:
     return None if frame is None else (id(frame), frame.f_lasti)
 
 
-def collective(frame: FrameType | None) -> str:
-    """Return what a thread waits in, e.g. "all_reduce of float32 [2]"; UNKNOWN where its frames do not say."""
-    found = UNKNOWN
+def collective(frame: FrameType | None) -> str | None:
+    """Return what a thread waits in, e.g. "all_reduce of float32 [2]"; None where its frames do not say."""
+    found = None
     while frame is not None:
         file = frame.f_code.co_filename
         if not _is_wait(file) and "/torch/" not in file:

@@ -25,8 +25,9 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.engine.collectives import sockets
 from jupyter_ddl.engine.collectives.library import Turn
+from jupyter_ddl.engine.collectives.stalls import Stalls
 from jupyter_ddl.engine.collectives.torch_counts import Counts
-from jupyter_ddl.engine.collectives.torch_stalls import TorchStalls
+from jupyter_ddl.engine.collectives.torch_stalls import TorchWatched
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host import import_hooks
 from jupyter_ddl.host.patching import Layer, patch
@@ -70,7 +71,7 @@ class TorchGroups:
         self._released = threading.Event()
         self._ending: threading.Thread | None = None
         self._counts = Counts()
-        self._stalls = TorchStalls(world.rank, world.world_size, self._groups, self._connected)
+        self._stalls = Stalls(world.rank, world.world_size, TorchWatched(self._groups, self._connected))
 
     @classmethod
     def of(cls, world: World, point: MeetingPoint, shared_device: str | None) -> TorchGroups:

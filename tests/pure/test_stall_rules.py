@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from jupyter_ddl.engine.collectives.torch_frames import BACKWARD, UNKNOWN
-from jupyter_ddl.engine.collectives.torch_stalls import Note, Stall, stall_of
+from jupyter_ddl.engine.collectives.stalls import Note, Stall, stall_of
 
 ALL = {"0": (0, 1, 2)}
 
 
-def at(count: int, within: str = "barrier", *, stands: bool = True) -> Note:
-    return Note({"0": count}, stands, within)
+def at(count: int, within: str | None = "barrier", *, stands: bool = True, is_sure: bool = True) -> Note:
+    return Note({"0": count}, stands, within, is_sure=is_sure)
 
 
 def test_who_has_entered_fewer_is_missing() -> None:
@@ -38,17 +37,25 @@ def test_as_many_and_different_ones_are_each_missing_in_the_others() -> None:
 
 def test_as_many_and_the_same_or_unknown_ones_or_one_that_moves_is_none() -> None:
     assert stall_of(0, {0: at(3), 1: at(3), 2: at(3)}, ALL) is None
-    assert stall_of(0, {0: at(3), 1: at(3, UNKNOWN), 2: at(3)}, ALL) is None
+    assert stall_of(0, {0: at(3), 1: at(3, None), 2: at(3)}, ALL) is None
     assert stall_of(0, {0: at(3), 1: at(3, "broadcast", stands=False), 2: at(3)}, ALL) is None
 
 
 def test_who_has_ended_the_cell_is_missing_for_one_in_a_collective_and_for_no_other() -> None:
     ended = {one: Note({"0": 3}, has_ended=True) for one in (1, 2)}
     assert stall_of(0, {0: at(3), **ended}, ALL) == Stall((0,), {1: ("barrier",), 2: ("barrier",)})
-    assert stall_of(0, {0: at(3, BACKWARD), **ended}, ALL) is None
-    assert stall_of(0, {0: at(3, UNKNOWN), **ended}, ALL) is None
+    assert stall_of(0, {0: at(3, "the gradients of backward()", is_sure=False), **ended}, ALL) is None
+    assert stall_of(0, {0: at(3, None, is_sure=False), **ended}, ALL) is None
 
 
 def test_who_has_ended_is_not_missing_where_another_is_behind() -> None:
     notes = {0: Note({"0": 3}, has_ended=True), 1: at(3), 2: at(2)}
     assert stall_of(1, notes, ALL) == Stall((0, 1), {2: ("barrier",)})
+
+
+def test_each_is_missing_in_the_first_one_that_it_has_not_entered() -> None:
+    called = {2: "jit(first)", 3: "jit(second)"}
+    found = stall_of(0, {0: at(4), 1: at(2), 2: at(3)}, ALL, lambda _, count: called.get(count))
+    assert found == Stall((0,), {1: ("jit(first)",), 2: ("jit(second)",)})
+    found = stall_of(0, {0: at(4), 1: at(1), 2: at(4)}, ALL, lambda _, count: called.get(count))
+    assert found == Stall((0, 2), {1: ("barrier",)})

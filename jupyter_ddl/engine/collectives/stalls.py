@@ -1,0 +1,303 @@
+"""Finds ranks that wait in a collective which others have not entered, and says who is missing.
+
+About once a second each rank notes, where the others can read it, how many collectives it has entered in each group. A
+rank that has not moved for half of `stall_after_s` reads what the others noted: those that have entered fewer are
+missing; where all have entered as many, and are in different ones, each is missing in the other's.
+
+What a library's collectives are, and where notes are kept, says a `Watched`: torch's (`torch_stalls`), or JAX's.
+
+Runs on: every rank, in a thread of its own from the first group on. Nothing here imports a framework.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import msgspec
+
+from jupyter_ddl.protocol.events import CollectiveStalled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from jupyter_ddl.engine.collectives.library import Turn
+
+    Groups = dict[str, tuple[int, tuple[int, ...]]]
+
+_LOOK_S = 1.0
+# How many collectives of a mismatch are named.
+_NAMES = 6
+
+
+class Board(Protocol):
+    """Where ranks note something for the others. Errors are RuntimeError, ValueError or OSError."""
+
+    def set(self, key: str, text: str) -> None:
+        """Note a text, in place of the one that was there."""
+
+    def read(self, keys: Sequence[str]) -> dict[str, str]:
+        """Return the texts that are there."""
+
+
+class Within(NamedTuple):
+    """What a rank is in.
+
+    Attributes:
+        name: of the collective, as the program wrote it; None where that is not known.
+        is_sure: it is in that collective for sure.
+        may_wait: it may wait for other ranks.
+    """
+
+    name: str | None = None
+    is_sure: bool = False
+    may_wait: bool = True
+
+
+class Watched(Protocol):
+    """The collectives of one library on this rank. Errors are those of a board."""
+
+    unknown: str
+    """What a collective is called whose name is not known."""
+    framework: str
+    """Of the thread's name."""
+    ends_together: bool
+    """Whether ranks leave a collective together: one that has ended the cell is in none, then."""
+
+    def groups(self) -> Groups:
+        """Return each group that this rank is in, its number of collectives here, and its ranks."""
+
+    def place(self) -> object:
+        """Return where this rank is: equal for as long as it does not move."""
+
+    def within(self) -> Within:
+        """Return what it is in."""
+
+    def following(self, group: str, count: int) -> str | None:
+        """Return the name of a group's collective that comes after `count` of them; None where it is not known."""
+
+    def board(self) -> Board | None:
+        """Return a connection of its own to the ranks' notes; None while rank 0 does not serve them."""
+
+
+@dataclass(frozen=True)
+class Note:
+    """What one rank notes of itself.
+
+    Attributes:
+        counts: group -> how many of its collectives it has entered.
+        stands: it has not moved for as long as makes a stall.
+        within: what it is in, as the program wrote it; None where that is not known.
+        is_sure: it is in a collective for sure: backward() may just compute.
+        has_ended: it has ended the cell.
+    """
+
+    counts: dict[str, int] = field(default_factory=dict)
+    stands: bool = False
+    within: str | None = None
+    is_sure: bool = False
+    has_ended: bool = False
+
+    def is_behind(self, other: Note, group: str) -> bool:
+        """Return whether this rank has not entered the collective of a group in which another one is."""
+        if group not in self.counts:
+            # It may have left the group, or not be in it yet: who does something else does not wait for it.
+            return other.is_sure
+        return self.counts[group] < other.counts[group]
+
+
+@dataclass(frozen=True)
+class Stall:
+    """Who waits for whom.
+
+    Attributes:
+        waiting: the ranks that wait.
+        missing: rank -> what it has not entered; None where that has no name.
+    """
+
+    waiting: tuple[int, ...]
+    missing: Mapping[int, tuple[str | None, ...]]
+
+
+def _of_own(_group: str, _count: int) -> None:
+    """Name no collective: those that are missing are in this rank's own."""
+
+
+def stall_of(
+    rank: int,
+    notes: Mapping[int, Note],
+    members: Mapping[str, tuple[int, ...]],
+    following: Callable[[str, int], str | None] = _of_own,
+) -> Stall | None:
+    """Return the stall in which a rank is; None where it waits for none, or that is not known.
+
+    Args:
+        rank: one that stands.
+        notes: rank -> what it noted; a rank that has noted nothing has entered nothing.
+        members: group -> its ranks among all.
+        following: returns what this rank calls the collective of a group that comes after so many.
+
+    >>> stall_of(0, {0: Note({"0": 3}, True, "barrier"), 1: Note({"0": 2})}, {"0": (0, 1)})
+    Stall(waiting=(0,), missing={1: ('barrier',)})
+    """
+    own = notes[rank]
+    # The smallest first: who waits in a group of some has often entered all of the others.
+    for group, ranks in sorted(members.items(), key=lambda one: len(one[1])):
+        members_notes = {one: notes.get(one, Note()) for one in ranks}
+        behind = [one for one, note in members_notes.items() if note.is_behind(own, group)]
+        if behind:
+            entered = own.counts[group]
+            waiting = tuple(one for one, note in members_notes.items() if note.counts.get(group) == entered)
+            missing = {
+                one: (following(group, members_notes[one].counts.get(group, 0)) or own.within,) for one in behind
+            }
+            return Stall(tuple(one for one in waiting if one not in behind), missing)
+    everywhere = {one: notes.get(one, Note()) for ranks in members.values() for one in ranks}
+    ended = [one for one, note in everywhere.items() if note.has_ended]
+    if ended and own.is_sure:
+        # One collective, of which gloo has returned on some ranks: they gave it something else.
+        return Stall((rank,), dict.fromkeys(ended, (own.within,)))
+    return _mismatch(own, everywhere)
+
+
+def _mismatch(own: Note, notes: Mapping[int, Note]) -> Stall | None:
+    """Return the stall of ranks that have entered as many collectives, and are in different ones."""
+    names = sorted({note.within for note in notes.values() if note.within is not None})
+    all_stand = all(note.stands and note.within and note.counts == own.counts for note in notes.values())
+    if not all_stand or len(names) < 2:
+        return None
+    shown = names[:_NAMES]
+    missing = {one: tuple(name for name in shown if name != note.within) for one, note in sorted(notes.items())}
+    return Stall(tuple(sorted(notes)), missing)
+
+
+class Stalls:
+    """The stalls of one rank in one library's collectives.
+
+    Args:
+        rank: whose they are.
+        world_size: the number of all ranks.
+        watched: the library's collectives.
+    """
+
+    def __init__(self, rank: int, world_size: int, watched: Watched) -> None:
+        self._rank = rank
+        self._all = tuple(range(world_size))
+        self._watched = watched
+        self._turn: Turn | None = None
+        # A cell that has ended, which is still to be noted.
+        self._to_end: Turn | None = None
+        self._board: Board | None = None
+        self._thread: threading.Thread | None = None
+        self._ended = threading.Event()
+        self._forget()
+
+    def begin_cell(self, turn: Turn) -> None:
+        """Watch a cell from here on."""
+        self._turn = turn
+
+    def end_cell(self) -> None:
+        """Watch nothing until the next cell."""
+        self._to_end, self._turn = self._turn, None
+
+    def watch(self) -> None:
+        """Start to look, where that has not begun."""
+        if self._thread is None:
+            name = f"jupyter_ddl {self._watched.framework} stalls"
+            self._thread = threading.Thread(target=self._watch, name=name, daemon=True)
+            self._thread.start()
+            atexit.register(self._end)
+
+    def _end(self) -> None:
+        """Leave C++ code before Python ends: it must not be cut off there."""
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join(2 * _LOOK_S)
+
+    def _forget(self) -> None:
+        self._run = ""
+        self._place: object = None
+        self._moved_s = time.monotonic()
+        self._noted = ""
+        self._suspected: Stall | None = None
+        self._told_s = 0.0
+
+    def _watch(self) -> None:
+        while not self._ended.wait(_LOOK_S):
+            turn = self._turn
+            try:
+                if turn is None:
+                    self._note_end()
+                elif turn.stall_after_s is not None and turn.report is not None:
+                    self._look(turn.run, turn.stall_after_s, turn.report)
+            except (RuntimeError, ValueError, OSError, msgspec.MsgspecError):
+                # The board is busy, or gone with rank 0 or by a release, a group ends meanwhile, or another user of the
+                # machine has written there: the next look connects again.
+                self._board, self._noted = None, ""
+
+    def _look(self, run: str, after_s: float, report: Callable[[CollectiveStalled], None]) -> None:
+        if run != self._run:
+            self._forget()
+            self._run = run
+        groups = self._watched.groups()
+        counts = {group: count for group, (count, _) in groups.items()}
+        place = self._watched.place(), counts
+        now_s = time.monotonic()
+        if place != self._place:
+            self._place, self._moved_s, self._suspected = place, now_s, None
+        stood_s = now_s - self._moved_s
+        within = self._watched.within() if stood_s >= after_s / 2 else Within(may_wait=False)
+        note = Note(counts, within.may_wait, within.name, within.is_sure)
+        board = self._board = self._board or self._watched.board()
+        if board is None:
+            stall = Stall(self._all[1:], {0: (note.within,)}) if note.stands and groups else None
+        else:
+            self._publish(board, note)
+            stall = self._read(board, note, groups) if note.stands else None
+        if stall is None or stall != self._suspected:
+            # Seen twice: what the others noted may be a second old.
+            self._suspected = stall
+        elif self._is_due(stall, stood_s, after_s) and now_s - self._told_s >= after_s / 4:
+            self._told_s = now_s
+            told: dict[str, Any] = {
+                str(rank): [name or self._watched.unknown for name in missing]
+                for rank, missing in stall.missing.items()
+            }
+            names = tuple(sorted({name for missing in told.values() for name in missing}))
+            report(CollectiveStalled(run, self._rank, time.time(), round(stood_s, 1), names, told))
+
+    def _is_due(self, stall: Stall, stood_s: float, after_s: float) -> bool:
+        """Return whether this rank reports: the first of those that wait does, and where that does not, each."""
+        return self._rank == stall.waiting[0] or stood_s >= after_s * 0.75
+
+    def _note_end(self) -> None:
+        """Note that the cell has ended, also one that was over before the first look."""
+        ended, self._to_end = self._to_end, None
+        if ended is None or ended.stall_after_s is None:
+            return
+        self._forget()
+        self._run = ended.run
+        board = self._board = self._board or self._watched.board()
+        if board is not None:
+            counts = {group: count for group, (count, _) in self._watched.groups().items()}
+            self._publish(board, Note(counts, has_ended=self._watched.ends_together))
+
+    def _publish(self, board: Board, note: Note) -> None:
+        text = msgspec.json.encode(note).decode()
+        if text != self._noted:
+            board.set(self._key(self._rank), text)
+            self._noted = text
+
+    def _read(self, board: Board, own: Note, groups: Groups) -> Stall | None:
+        keys = {self._key(rank): rank for rank in self._all if rank != self._rank}
+        notes = {keys[key]: msgspec.json.decode(text, type=Note) for key, text in board.read(list(keys)).items()}
+        notes[self._rank] = own
+        return stall_of(
+            self._rank, notes, {group: ranks for group, (_, ranks) in groups.items()}, self._watched.following
+        )
+
+    def _key(self, rank: int) -> str:
+        return f"{self._run}/note/{rank}"
