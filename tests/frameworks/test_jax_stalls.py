@@ -43,7 +43,8 @@ def step(values):
 
 @jax.jit
 def shifted(values):
-    return jax.shard_map(lambda v: jax.lax.ppermute(v, "x", [(0, 1)]), mesh=mesh, in_specs=P("x"), out_specs=P("x"))(values)
+    shift = jax.shard_map(lambda v: jax.lax.ppermute(v, "x", [(0, 1)]), mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+    return shift(values)
 
 compiled = summed.lower(array).compile()
 for _ in range(3):
