@@ -2,6 +2,7 @@
 
     %load_ext jupyter_ddl       the magics %ddl and %%distributed
     jupyter_ddl.start(n=2)      the same in Python: a Session
+    jupyter_ddl.parallel_backend()  a block in which joblib's tasks, scikit-learn's too, run on the ranks
     jupyter_ddl.auto()          in a script on MPI ranks: distribute it as it stands
     jupyter_ddl.report(...)     on a rank, in a custom training loop: report a step
     jupyter_ddl.log_params(...) on ranks, and in the kernel: what the run is to be known by
@@ -20,11 +21,12 @@ if TYPE_CHECKING:
 
     from jupyter_ddl.engine.report import report
     from jupyter_ddl.kernel.current import attach, start, submit
+    from jupyter_ddl.kernel.joblib_backend.block import parallel_backend
     from jupyter_ddl.kernel.session import Session
     from jupyter_ddl.rank.auto import auto
 
 __version__ = "0.1.0.dev0"
-__all__ = ["Session", "attach", "auto", "log_params", "report", "start", "submit"]
+__all__ = ["Session", "attach", "auto", "log_params", "parallel_backend", "report", "start", "submit"]
 _OF_SESSIONS = ("Session", "attach", "start", "submit")
 
 
@@ -34,6 +36,10 @@ def __getattr__(name: str) -> Any:
         from jupyter_ddl.kernel import current
 
         return getattr(current, name)
+    if name == "parallel_backend":
+        from jupyter_ddl.kernel.joblib_backend.block import parallel_backend
+
+        return parallel_backend
     if name == "auto":
         from jupyter_ddl.rank.auto import auto
 

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 from jupyter_ddl.host.preflight import SHARED_MEMORY as _SHARED_MEMORY
 from jupyter_ddl.host.preflight import has_shared_memory
+from jupyter_ddl.protocol.rank_files import TASK_ARRAYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +34,7 @@ _NAME = re.compile(rf"{PREFIX}[A-Za-z0-9_]+")
 LOCKS = RANKS_LOCK, WITNESS_LOCK = "jupyter_ddl-ranks.lock", "jupyter_ddl-witness.lock"
 # Names of Open MPI 4 and 5 (for shared memory both), of TensorFlow, and ours.
 _OF_MPI = ("ompi.*", "openmpi-sessions-*", "prte.*", "pmix*")
-_LEFT_BEHIND = (*_OF_MPI, "__autograph_generated_file*.py", "__pycache__", *LOCKS)
+_LEFT_BEHIND = (*_OF_MPI, f"{TASK_ARRAYS}*", "__autograph_generated_file*.py", "__pycache__", *LOCKS)
 _BACKING = ("OMPI_MCA_btl_sm_backing_directory", "OMPI_MCA_btl_vader_backing_directory")
 _TEMPORARY = "TMPDIR"
 # Where mpiexec keeps its own files, and its daemons on other hosts do not.

@@ -31,6 +31,7 @@ from jupyter_ddl.engine.last_words import LastWords
 from jupyter_ddl.engine.rank_shell import RankKernel
 from jupyter_ddl.engine.sampler import Sampler, links_of
 from jupyter_ddl.engine.stack_dump import write_on_signal
+from jupyter_ddl.engine.tasks import Tasks
 from jupyter_ddl.host import files
 from jupyter_ddl.host.patching import Layer, instead, patch
 from jupyter_ddl.host.run_files import RunFiles
@@ -182,7 +183,8 @@ class RankEngine(IPEngine):
         guard = Guard(
             shell, self.world, self.state, emit, capture, outlet, sampler, self.warmup, self.leaving, debugger
         )
-        Handlers(self.world, resting, self.pinned, self.warmup, guard, emit, debugger).install(kernel)
+        tasks = self.state.part(Tasks)
+        Handlers(self.world, resting, self.pinned, self.warmup, guard, emit, debugger, tasks).install(kernel)
 
 
 def _note_process(log_dir: Path, world: World) -> None:

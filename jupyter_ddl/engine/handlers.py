@@ -20,7 +20,10 @@ from jupyter_ddl.protocol.requests import (
     DebugRank,
     Describe,
     DescribeHost,
+    DropArrays,
     EndProfile,
+    EndTasks,
+    KeepArray,
     LookAtStacks,
     LookUp,
     Ping,
@@ -32,6 +35,7 @@ from jupyter_ddl.protocol.requests import (
     Request,
     RestHorovod,
     RunCell,
+    RunTask,
 )
 
 if TYPE_CHECKING:
@@ -41,6 +45,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.engine.event_log import Journal
     from jupyter_ddl.engine.guard import Guard
     from jupyter_ddl.engine.preload import Warmup
+    from jupyter_ddl.engine.tasks import Tasks
     from jupyter_ddl.engine.world import World
 
 
@@ -56,6 +61,7 @@ class Handlers:
         guard: Guard,
         emit: Journal,
         debugger: RankDebugger,
+        tasks: Tasks,
     ) -> None:
         self._world = world
         self._resting = resting
@@ -64,6 +70,7 @@ class Handlers:
         self._guard = guard
         self._emit = emit
         self._debugger = debugger
+        self._tasks = tasks
         self._stacks = Stacks(world, guard.task)
         self._profiler = Profiler(world, emit, guard.task)
         # Each channel has a queue of its own in the controller, which drops messages for a rank that has not connected.
@@ -73,6 +80,8 @@ class Handlers:
         """Add the handlers to ipykernel's."""
         self._lookups = Lookups(kernel.shell, self._world.rank, self._emit)
         self._values = Values(kernel, self._world.rank, self._guard)
+        self._tasks.send = kernel.session.send
+        self._tasks.rank = self._world.rank
         kernel.shell_handlers[MESSAGE_TYPE] = self.on_shell
         kernel.control_handlers[MESSAGE_TYPE] = self.on_control
         self._warmup.when_done(self._emit)
@@ -91,7 +100,7 @@ class Handlers:
         elif isinstance(request, PushValues | PullValue):
             self._values.answer(request, stream, identities, message)
 
-    def on_control(self, _stream: Any, _identities: Any, message: dict[str, Any]) -> None:
+    def on_control(self, stream: Any, identities: Any, message: dict[str, Any]) -> None:
         """Handle what must not wait."""
         request = decode(message["content"], Request)
         if isinstance(request, Describe):
@@ -113,6 +122,8 @@ class Handlers:
             self._lookups.ask(request)
         elif isinstance(request, DebugRank):
             self._debugger.ask(request)
+        elif isinstance(request, RunTask | EndTasks | KeepArray | DropArrays):
+            self._tasks.take(request, stream, identities, message)
         elif isinstance(request, DescribeHost):
             report_host(self._world, self._emit)
 

@@ -17,6 +17,7 @@
 | `git_commit` | the commit of a folder's files |
 | `lost_after` | for how long a host may stay away |
 | `patching`, `import_hooks` | the register of what we replace in libraries; the one import finder |
+| `task_arrays` | the large arrays of joblib's tasks, in files of the host |
 | `run_module` | `python -m` that ignores the working folder |
 
 Imports nothing of jupyter_ddl but protocol, paths and errors. Runs on: kernel, lease, server and every rank.

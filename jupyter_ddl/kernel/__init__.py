@@ -21,6 +21,7 @@
 | `horovod_schedule` | when Horovod runs |
 | `observers`, `cluster_state` | what is notified of changes, and what a panel shows of a cluster |
 | `magics`, `hub_link` | `%ddl` and `%%distributed`; the connection to the Jupyter server |
+| `joblib_backend` | `with jupyter_ddl.parallel_backend():` |
 
 Loads no TensorFlow, Keras, Horovod, MPI or NVML.
 """

@@ -18,6 +18,7 @@ from jupyter_ddl.cluster.planning import replanned
 from jupyter_ddl.cluster.rank_profiles import HZ, SECONDS
 from jupyter_ddl.cluster.standby import is_possible
 from jupyter_ddl.cluster.starting import start
+from jupyter_ddl.cluster.task_link import TaskLink
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host.interrupts import interrupts_noted
 from jupyter_ddl.kernel.bring_up import bring_up, starting
@@ -123,6 +124,16 @@ class Session:
     def name(self) -> str:
         """The cluster's name."""
         return self._cluster.spec.name
+
+    @property
+    def world_id(self) -> str:
+        """Identifies these ranks: those that replace them have another one."""
+        return self._cluster.world_id
+
+    @property
+    def replaces_lost(self) -> bool:
+        """Whether lost ranks are replaced without being asked."""
+        return self._lifecycle.replaces_lost
 
     @property
     def world_size(self) -> int:
@@ -269,6 +280,11 @@ class Session:
         now = usable_ranks(self._lifecycle)
         with now.cluster.use.held():
             return now.transfer.pull(name, now.chosen(ranks))
+
+    def task_link(self) -> TaskLink:
+        """Return a new connection to the ranks for tasks, of which `jupyter_ddl.parallel_backend` makes one a call."""
+        cluster = usable_ranks(self._lifecycle).cluster
+        return TaskLink(cluster.connection_file, cluster.world_id)
 
     def interrupt(self, reason: str = "Session.interrupt") -> None:
         """Release every rank from its run, also from another kernel's. Safe from any thread."""

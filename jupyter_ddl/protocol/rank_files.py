@@ -30,6 +30,9 @@ EXIT = "exit"  # how the rank's process ended, and when; of ranks on several hos
 APART_RUNS = "runs"
 APART_LOG = "log"
 
+# The folder, in that of temporary files, of the large arrays of joblib's tasks begins so.
+TASK_ARRAYS = "ddl-arrays-"
+
 # The name of an event of a JAX_TRACE begins so; the rest is when it happened, in nanoseconds since the epoch.
 JAX_EPOCH = "jupyter_ddl epoch "
 
