@@ -11,6 +11,7 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 from jupyter_ddl.modernise.codemods.callbacks import RATE_CALLBACKS, lacks_initial_lr
 from jupyter_ddl.modernise.names import Codemod, keyword, optimizer_class
 from jupyter_ddl.protocol.old_spellings import ROWS
+from jupyter_ddl.protocol.sklearn_names import H2O4GPU_LEFT
 
 _TODAY = {row.name: row.today for row in ROWS}
 # Canonical name of what is called or imported -> the row that tells what is written today.
@@ -100,6 +101,12 @@ class _Finder(Codemod):
             self._add(node, _TODAY["keras.engine"])
         elif re.match(r"from (?:tensorflow\.)?keras\.utils import .*\bnp_utils\b", code):
             self._add(node, _TODAY["keras.utils.np_utils"])
+        elif re.match(r"from h2o4gpu\b", code):
+            self._add(node, H2O4GPU_LEFT)
+
+    def visit_Import(self, node: cst.Import) -> None:
+        if re.match(r"import h2o4gpu\b", cst.Module([]).code_for_node(node)):
+            self._add(node, H2O4GPU_LEFT)
 
     def _add(self, node: cst.CSTNode, today: str) -> None:
         position = self.get_metadata(PositionProvider, node)

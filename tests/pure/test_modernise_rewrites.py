@@ -13,6 +13,7 @@ from jupyter_ddl.cli import main
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.modernise.rewrite import rewrite
 from jupyter_ddl.protocol.old_spellings import ROWS
+from jupyter_ddl.protocol.sklearn_names import H2O4GPU_LEFT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,6 +39,28 @@ PAIRS = {
     ),
     "from horovod": ("from horovod import keras as hvd\n", "from jupyter_ddl import keras as hvd\n"),
     "from horovod.tensorflow": ("from horovod.tensorflow import keras\n", "from jupyter_ddl import keras\n"),
+    # --- scikit-learn's other names
+    "a class of H2O4GPU's": ("from h2o4gpu.solvers import KMeans\n", "from sklearn.cluster import KMeans\n"),
+    "classes of H2O4GPU's": (
+        "# fast\nfrom h2o4gpu.solvers import KMeans, Ridge as R, Lasso\nKMeans(3, n_gpus=1)\n",
+        "# fast\nfrom sklearn.cluster import KMeans\nfrom sklearn.linear_model import Ridge as R, Lasso\nKMeans(3)\n",
+    ),
+    "h2o4gpu as sklearn": (
+        "import h2o4gpu as sklearn\nk = sklearn.KMeans(3, backend='h2o4gpu')\n",
+        "import sklearn\nk = sklearn.cluster.KMeans(3)\n",
+    ),
+    "H2O4GPU's tree": (
+        "from h2o4gpu.model_selection import train_test_split\n",
+        "from sklearn.model_selection import train_test_split\n",
+    ),
+    "daal4py": (
+        "import daal4py.sklearn\ndaal4py.sklearn.patch_sklearn()\n",
+        "import sklearnex\nsklearnex.patch_sklearn()\n",
+    ),
+    "from daal4py": (
+        "from daal4py.sklearn import patch_sklearn\npatch_sklearn()\n",
+        "from sklearnex import patch_sklearn\npatch_sklearn()\n",
+    ),
     # --- optimizers
     "lr": (
         KERAS + "keras.optimizers.SGD(lr=0.1, momentum=.9)\n",
@@ -269,6 +292,7 @@ PAIRS = {
 
 # What stays, and what is told of it.
 LEFT = {
+    "a name of H2O4GPU's own": ("import numpy\nfrom h2o4gpu import DAAL_SUPPORTED\n", H2O4GPU_LEFT),
     "decay under a callback": (
         KERAS + "keras.optimizers.SGD(0.1, decay=1e-6)\nkeras.callbacks.ReduceLROnPlateau()\n",
         TODAY["decay"],

@@ -16,6 +16,7 @@ from jupyter_ddl.modernise.codemods.metric_names import Logs
 from jupyter_ddl.modernise.codemods.moved import Moved
 from jupyter_ddl.modernise.codemods.optimizers import Optimizers
 from jupyter_ddl.modernise.codemods.sessions import Sessions
+from jupyter_ddl.modernise.codemods.sklearn_names import SklearnNames
 
 if TYPE_CHECKING:
     from jupyter_ddl.modernise.names import Codemod
@@ -30,4 +31,5 @@ CODEMODS: tuple[type[Codemod], ...] = (
     Logs,
     Collectives,
     HorovodImports,
+    SklearnNames,
 )
