@@ -25,9 +25,11 @@ from jupyter_ddl.host.topology import (
 )
 from jupyter_ddl.launch.place import HERE, Place
 from jupyter_ddl.launch.schedulers.known import scheduler_of
+from jupyter_ddl.paths import SKLEARN_VARIABLE
 from jupyter_ddl.protocol import settled_variables
 from jupyter_ddl.protocol.frameworks import AUTO, checked
 from jupyter_ddl.protocol.number_texts import counted
+from jupyter_ddl.protocol.sklearn_names import NONE, checked_sklearn
 from jupyter_ddl.protocol.standby import NEVER, checked_standby
 
 if TYPE_CHECKING:
@@ -82,6 +84,9 @@ def plan(
     if threads is not None:
         check_count("threads", threads, "Pass threads=1 or more, or leave it out to share the cores among the ranks.")
     variables = _checked_environment(environment or {})
+    if place.is_here and place.container is None:
+        # Elsewhere another Python may have what this one lacks: the ranks check.
+        checked_sklearn(variables.get(SKLEARN_VARIABLE, NONE))
     common: dict[str, Any] = {
         "name": checked_name(DEFAULT_NAME if name is None else name),
         "environment": variables,

@@ -22,6 +22,7 @@ from jupyter_ddl.launch.place_options import place_of
 from jupyter_ddl.launch.profiles.limits import allowed_by
 from jupyter_ddl.launch.profiles.reading import profile_named
 from jupyter_ddl.launch.profiles.start_options import StartOptions, with_profile
+from jupyter_ddl.paths import SKLEARN_VARIABLE
 from jupyter_ddl.protocol.frameworks import AUTO, imported
 from jupyter_ddl.protocol.standby import NEVER
 
@@ -62,6 +63,7 @@ def start(
     rebuild: Rebuild = True,
     framework: str = AUTO,
     standby: str = NEVER,
+    sklearn: str | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Session:
     """Start a cluster and return its session when every rank is ready.
@@ -89,6 +91,7 @@ def start(
             this process has imported, else what is installed.
         standby: "auto" to have other ranks import and wait, where memory allows, to take the place of these when they
             are lost or restarted; `%ddl start` does.
+        sklearn: what accelerates scikit-learn on the ranks: "intelex" (scikit-learn-intelex), "cuml", or "none".
         progress: called with a sentence at each step.
 
     Raises:
@@ -102,7 +105,8 @@ def start(
         >>> session.stop()
     """
     named = None if profile is None else profile_named(profile)
-    given = StartOptions(n, threads, env or {}, hosts, hostfile, ssh, local, container, launcher)
+    chosen_env = dict(env or {}) if sklearn is None else {**(env or {}), SKLEARN_VARIABLE: sklearn}
+    given = StartOptions(n, threads, chosen_env, hosts, hostfile, ssh, local, container, launcher)
     job = exported.job()
     if job is None:
         options = given if named is None else with_profile(named, given)

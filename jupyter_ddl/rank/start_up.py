@@ -95,6 +95,7 @@ def add_collectives(state: RankState, world: World, shared: str | None) -> None:
     from jupyter_ddl.engine.collectives.torch_groups import TorchGroups
     from jupyter_ddl.engine.timelines.jax_profile import JaxProfile
     from jupyter_ddl.engine.timelines.torch_profile import TorchProfile
+    from jupyter_ddl.ml.exchange import Exchange
     from jupyter_ddl.torch_training import installation
 
     point = MeetingPoint.of(world)
@@ -107,3 +108,18 @@ def add_collectives(state: RankState, world: World, shared: str | None) -> None:
     state.collectives.add(processes)
     state.collectives.add(profile)
     state.collectives.add(TensorflowCollectives())
+    exchange = state.part(Exchange)
+    exchange.world = world
+    state.collectives.add(exchange)
+
+
+def accelerate_sklearn(world: World) -> None:
+    """Wait for scikit-learn's import, and for those of libraries that have other names today.
+
+    Raises:
+        InvalidInput: what is to accelerate it is not installed.
+    """
+    from jupyter_ddl.ml import accelerated, old_names
+
+    old_names.install()
+    accelerated.install(world.rank)

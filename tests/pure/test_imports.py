@@ -38,6 +38,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "checkpoints": {"engine", "errors", "host", "protocol", "training"},
     "torch_training": {"engine", "errors", "host", "protocol"},
     "jax_training": {"engine", "errors", "host", "protocol"},
+    "ml": {"engine", "errors", "host", "paths", "protocol"},
     "auto_distribution": {"engine", "errors", "host", "pipelines", "protocol", "training"},
     # Programs of ranks, that import Horovod, TensorFlow and Keras as users' programs do.
     "strategies": {"errors"},
@@ -52,6 +53,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "host",
         "jax_training",
         "legacy",
+        "ml",
         "paths",
         "pipelines",
         "protocol",
@@ -173,6 +175,7 @@ RANK_SIDE = {
     "engine",
     "keras",
     "legacy",
+    "ml",
     "pipelines",
     "rank",
     "scaling_program",

@@ -18,7 +18,7 @@ from jupyter_ddl.kernel.magics import board_command, job_commands, stack_command
 from jupyter_ddl.kernel.magics.ddl_parser import ddl_parser
 from jupyter_ddl.kernel.magics.magic_line import parsed, ranks_of, show_rebuild
 from jupyter_ddl.kernel.rebuild_choice import BY_OPTION
-from jupyter_ddl.paths import LEGACY_VARIABLE, STANDBY_VARIABLE
+from jupyter_ddl.paths import LEGACY_VARIABLE, SKLEARN_VARIABLE, STANDBY_VARIABLE
 from jupyter_ddl.protocol import standby
 from jupyter_ddl.protocol.frameworks import AUTO
 from jupyter_ddl.protocol.number_texts import counted, time_left
@@ -209,4 +209,6 @@ def _environment(arguments: Namespace) -> dict[str, str]:
     variables = variables_from(arguments.env or [])
     if arguments.no_legacy:
         variables[LEGACY_VARIABLE] = "0"
+    if arguments.sklearn is not None:
+        variables[SKLEARN_VARIABLE] = arguments.sklearn
     return variables

@@ -13,6 +13,7 @@ from jupyter_ddl.kernel.magics import board_command, job_commands, stack_command
 from jupyter_ddl.kernel.magics.magic_line import MagicParser
 from jupyter_ddl.kernel.rebuild_choice import BY_OPTION
 from jupyter_ddl.protocol import standby
+from jupyter_ddl.protocol.sklearn_names import CHOICES as SKLEARN_CHOICES
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -51,6 +52,9 @@ def _add_starts(commands: Any) -> None:
             "--standby",
             choices=standby.CHOICES,
             help="let other ranks import and wait, where memory allows, to take over when these end (default: auto)",
+        )
+        command.add_argument(
+            "--sklearn", choices=SKLEARN_CHOICES, help="what accelerates scikit-learn on ranks (default: none)"
         )
         command.add_argument("--no-legacy", action="store_true", help="refuse what old programs wrote, as Keras 3 does")
     restart.add_argument("--ranks", action="store_true", help="the ranks, and not the kernel: what restart does anyway")
