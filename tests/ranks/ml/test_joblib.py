@@ -187,6 +187,18 @@ def test_a_task_that_ends_its_rank_twice_is_one_clear_error(bare: Session) -> No
     assert bare.run("1 + 1", timeout_s=60).ranks[0].value == "2"
 
 
+def test_a_dead_rank_ends_the_call_where_ranks_are_not_replaced(bare: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    def end(number: int) -> int:
+        if number == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return number
+
+    monkeypatch.setattr(type(bare), "replaces_lost", property(lambda _: False))
+    with block(bare), pytest.raises(ClusterLost, match="SIGKILL"):
+        Parallel(batch_size=1)(delayed(end)(number) for number in range(3))
+    bare.wait_rebuilt()
+
+
 def test_a_call_is_a_run_with_its_output(bare: Session) -> None:
     def say(number: int) -> None:
         print(f"task {number} speaks")
