@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 N = 2
 ROUNDS = 5
-SAMPLES, FEATURES = 60_000, 40
+SAMPLES, FEATURES = 30_000, 40
 SHORT = 3_000
 # As quick as loky, and the gain that findings asked for: of 2 ranks, 1.6 times one process.
 AIM_LOKY, AIM_ONE = 1.1, 1 / (0.8 * N)

@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 
 N = 2
 ROUNDS = 3
-SAMPLES, FEATURES, INFORMATIVE = 100_000, 40, 20
-TREES, DEPTH, BOOSTED = 48, 12, 60
+SAMPLES, FEATURES, INFORMATIVE = 80_000, 40, 20
+TREES, DEPTH, BOOSTED = 24, 12, 60
 SHARED = """
 import time
 import numpy as np
 from sklearn.metrics import accuracy_score
 x, y, x_test, y_test = (np.load(f"{FOLDER}/{name}.npy") for name in ("x", "y", "x_test", "y_test"))
 """
-# What runs in a cell on the ranks: it sets `seconds` and `accuracy` there. A warm-up loads the library.
+# What runs in a cell on the ranks: it sets `seconds` and `accuracy` there.
 ON_RANKS = {
     "xgboost": """
 import xgboost
@@ -169,8 +169,6 @@ def cell(session: Session, code: str) -> Outcome:
 
 def measured(sides: dict[str, Callable[[], Outcome]]) -> dict[str, dict[str, float]]:
     """Return each side's figures: the median of its seconds with their range, and its accuracy."""
-    for side in sides.values():
-        side()  # what is imported at first
     found = rounds(sides, ROUNDS, show=lambda outcome: f"{outcome[0]:.1f} s")
     return {
         name: {
