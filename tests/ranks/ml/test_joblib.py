@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from ranks.kernel import Kernel
+
     from jupyter_ddl.kernel.session import Session
 
 pytestmark = pytest.mark.mpi
@@ -209,6 +211,31 @@ def test_a_call_is_a_run_with_its_output(bare: Session) -> None:
     logs = "".join((record.path / f"rank-{rank}.log").read_text() for rank in range(2))
     assert (record.state, record.ranks) == ("finished", (0, 1))
     assert all(f"task {number} speaks" in logs for number in range(4))
+
+
+NOTEBOOK = """
+import time
+import jupyter_ddl
+from joblib import Parallel, delayed
+def task(number):
+    print("task", number, "begins", flush=True)
+    time.sleep(SECONDS)
+    return number
+with jupyter_ddl.parallel_backend():
+    print(Parallel(batch_size=1)(delayed(task)(number) for number in range(4)))
+"""
+
+
+def test_a_notebook_shows_the_tasks_and_its_stop_button_ends_them(notebook: Kernel) -> None:
+    cell = notebook.execute(NOTEBOOK.replace("SECONDS", "0.6"), 120)
+    assert cell.error is None, cell.told
+    for text in ("[0, 1, 2, 3]", "joblib on 2 ranks: 4 of 4 tasks done", "task 3 begins"):
+        assert text in cell.text
+    cell = notebook.send(NOTEBOOK.replace("SECONDS", "600")).wait_for("task 1 begins", 120)
+    notebook.interrupt()
+    cell.wait(120)
+    assert "KeyboardInterrupt" in cell.told
+    assert notebook.run("1 + 1", timeout_s=120).error is None
 
 
 def test_parallel_backend_takes_joblib(bare: Session, monkeypatch: pytest.MonkeyPatch) -> None:
