@@ -10,6 +10,7 @@
 | `rows` | a rank's part of the rows |
 | `exchange` | what the ranks must know of each other first: addresses, ports |
 | `accelerated` | `%ddl start --sklearn`: scikit-learn patched as it is imported |
+| `snapml_alone` | Snap ML on a rank, without the MPI library that its wheel lacks |
 | `old_names` | imports of H2O4GPU and pai4sk, which say what is written today |
 
 scikit-learn's own parallelism, from the notebook, is `jupyter_ddl.parallel_backend`. Importing this loads none of the

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 _ASK_S = 0.002
 # The least that MPI allows for its largest tag. Source: MPI 4.1, 9.1.2
 _TAGS = 32767
-# What the libraries say where another rank's process, or training, has ended.
-# Source: xgboost 3.2, src/collective/loop.cc; LightGBM 4.7, src/network/linkers_socket.cpp
-_ENDED_ELSEWHERE = re.compile(r"The other end is likely closed|Socket recv error|Socket send error")
+# What the libraries say where another rank's process, or training, has ended: any error of XGBoost's sockets, and
+# LightGBM's. Source: xgboost 3.2, src/collective/result.cc; LightGBM 4.7, src/network/linkers_socket.cpp
+_ENDED_ELSEWHERE = re.compile(r"src/collective/result\.cc|Socket recv error|Socket send error")
 
 
 class Exchange:

@@ -24,6 +24,7 @@ VERSIONS = {
     "accelerate": ">=1.0",
     "jax": ">=0.10",
     "jaxlib": ">=0.10",
+    "snapml": ">=1.16",
 }
 
 
@@ -183,6 +184,9 @@ PATCHES = (
         ("__init__",),
         Layer.RANK,
         "notes whose parameters are to be the same on all ranks",
+    ),
+    Declared(
+        "snapml.utils", ("_is_mpi_enabled",), Layer.RANK, "trains in one process where its MPI library is missing"
     ),
     Declared("accelerate.accelerator.Accelerator", ("log",), Layer.RANK, "what it logs is shown"),
     Declared(

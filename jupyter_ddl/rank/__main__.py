@@ -59,7 +59,7 @@ def main() -> None:
             for_torch=framework == "torch",
         )
         folder = HostFolder.of_this_host(settings, world.host)
-        start_up.accelerate_sklearn(world)
+        start_up.prepare_ml(world)
     start_up.add_collectives(state, world, shared)
     state.variables.imports_keras = imports_keras(framework)
     warmup = Warmup(world, state.horovod, framework, pinned.threads, began_s)

@@ -55,7 +55,7 @@ def main() -> None:
         pinned, shared = start_up.pin_device(
             world, request.devices, request.threads, oversubscribe=request.oversubscribe, for_torch=for_torch
         )
-        start_up.accelerate_sklearn(world)
+        start_up.prepare_ml(world)
     state = install()
     state.cells.begin(Cell(world.world_size, request.options))
     start_up.add_collectives(state, world, shared)

@@ -113,13 +113,14 @@ def add_collectives(state: RankState, world: World, shared: str | None) -> None:
     state.collectives.add(exchange)
 
 
-def accelerate_sklearn(world: World) -> None:
-    """Wait for scikit-learn's import, and for those of libraries that have other names today.
+def prepare_ml(world: World) -> None:
+    """Wait for the imports of scikit-learn, of Snap ML, and of libraries that have other names today.
 
     Raises:
         InvalidInput: what is to accelerate it is not installed.
     """
-    from jupyter_ddl.ml import accelerated, old_names
+    from jupyter_ddl.ml import accelerated, old_names, snapml_alone
 
     old_names.install()
+    snapml_alone.install()
     accelerated.install(world.rank)
