@@ -17,7 +17,8 @@ import zmq
 from jupyter_ddl.cluster.channel import connected, signed_content, signer
 from jupyter_ddl.host import untrusted_files
 from jupyter_ddl.protocol.codec import decode, encode
-from jupyter_ddl.protocol.requests import MESSAGE_TYPE, TaskEnded
+from jupyter_ddl.protocol.requests import MESSAGE_TYPE
+from jupyter_ddl.protocol.task_requests import TaskEnded
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,10 +20,7 @@ from jupyter_ddl.protocol.requests import (
     DebugRank,
     Describe,
     DescribeHost,
-    DropArrays,
     EndProfile,
-    EndTasks,
-    KeepArray,
     LookAtStacks,
     LookUp,
     Ping,
@@ -35,8 +32,8 @@ from jupyter_ddl.protocol.requests import (
     Request,
     RestHorovod,
     RunCell,
-    RunTask,
 )
+from jupyter_ddl.protocol.task_requests import DropArrays, EndTasks, KeepArray, RunTask
 
 if TYPE_CHECKING:
     from jupyter_ddl.engine.collectives.library import RestingLibrary

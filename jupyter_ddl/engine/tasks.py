@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from jupyter_ddl.engine import rank_state
 from jupyter_ddl.host import task_arrays
 from jupyter_ddl.protocol.codec import encode
-from jupyter_ddl.protocol.requests import DropArrays, EndTasks, KeepArray, RunTask, TaskEnded
+from jupyter_ddl.protocol.task_requests import DropArrays, EndTasks, KeepArray, RunTask, TaskEnded
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@
 | `rank_answers` | what a rank answers to a request, as events |
 | `faults` | what failed, as data |
 | `standby` | what the processes of ranks that stand by say to each other |
-| `requests`, `transport` | what a session asks of a rank; the interface that carries it |
+| `requests`, `task_requests`, `transport` | what is asked of a rank, and of one with tasks; the interface for it |
 | `hub_messages` | the messages between kernels, the hub and browsers |
 | `cluster_summaries` | what who looks after others sees of a cluster |
 | `cell_options` | the options of a cell or a script |

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from jupyter_ddl.protocol import events, hub_messages, rank_answers, requests, script_frames
+from jupyter_ddl.protocol import events, hub_messages, rank_answers, requests, script_frames, task_requests
 from jupyter_ddl.protocol.cell_options import AutoOptions, CellOptions
 from jupyter_ddl.protocol.codec import Wire, as_line, decode, encode
 from jupyter_ddl.protocol.faults import Facts, Fault, Frame, LastSample, RankProcess, Remedy, StackPlace, Thread, Wait
@@ -89,11 +89,11 @@ EXAMPLES = (
     requests.PushValues("move", ("x", "y"), (1, 2)),
     requests.PullValue("move", "x"),
     requests.ValuesMoved("move", 1, "KeyboardInterrupt: ", "the panel"),
-    requests.RunTask("serving", 3),
-    requests.KeepArray("serving", "ddl-arrays-1", "0f"),
-    requests.DropArrays("ddl-arrays-1"),
-    requests.EndTasks("serving"),
-    requests.TaskEnded("serving", 3, 1, "ValueError: no"),
+    task_requests.RunTask("serving", 3),
+    task_requests.KeepArray("serving", "ddl-arrays-1", "0f"),
+    task_requests.DropArrays("ddl-arrays-1"),
+    task_requests.EndTasks("serving"),
+    task_requests.TaskEnded("serving", 3, 1, "ValueError: no"),
     requests.ReleaseAsked("kernel-1", "the panel", 3.0),
     requests.HorovodAsked("run-1", 1),
     requests.CellRaised("run-1", 1),

@@ -9,14 +9,14 @@ import secrets
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.protocol.cell_options import CellOptions
-from jupyter_ddl.protocol.requests import DropArrays, EndTasks, KeepArray, RunTask
+from jupyter_ddl.protocol.task_requests import DropArrays, EndTasks, KeepArray, RunTask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from jupyter_ddl.kernel.joblib_backend.task_pickle import Arrays
     from jupyter_ddl.kernel.session import Session
-    from jupyter_ddl.protocol.requests import TaskEnded
+    from jupyter_ddl.protocol.task_requests import TaskEnded
     from jupyter_ddl.runs.run import Run
     from jupyter_ddl.views.view import View
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from jupyter_ddl.kernel.joblib_backend.serving import Serving
-    from jupyter_ddl.protocol.requests import TaskEnded
+    from jupyter_ddl.protocol.task_requests import TaskEnded
 
 # How soon the end of the ranks' cell is noticed; answers and new tasks end the wait.
 _TICK_S = 0.1

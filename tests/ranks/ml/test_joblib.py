@@ -16,7 +16,7 @@ from joblib import Parallel, delayed
 import jupyter_ddl
 from jupyter_ddl.cluster.task_link import TaskLink
 from jupyter_ddl.errors import ClusterLost, InvalidInput, RankTraceback, RunInterrupted, TransferFailed
-from jupyter_ddl.protocol.requests import KeepArray
+from jupyter_ddl.protocol.task_requests import KeepArray
 from jupyter_ddl.runs.store import resolve
 
 if TYPE_CHECKING:
