@@ -1,30 +1,35 @@
 """Engines of ipyparallel and ranks of ours, a few hundred in one process: `python -m benchmarks.simulated_engines`.
 
 They speak to a real controller as engines do: registration, heartbeat, queue (mux) and iopub. Each prints its number,
-whatever it is asked to run: as an engine, for `%%px`, and as a rank, for `%%distributed`. They run no code.
+whatever it is asked to run: as an engine, for `%%px`, and as a rank, for `%%distributed`. They run no code, and their
+messages are made from templates: what real engines do for a message, each does on a core of its own.
 
 `simulated_engines CONNECTION_FILE FIRST LAST`: the ranks from FIRST on, up to LAST; ends with its standard input.
 """
 
 from __future__ import annotations
 
+import hmac
 import json
+import os
 import sys
 import time
+from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import zmq
+from jupyter_client.session import DELIM
 
 from jupyter_ddl.cluster.channel import TOPIC, signer
 from jupyter_ddl.protocol.codec import as_json
 from jupyter_ddl.protocol.events import OutputChunk, RankFinished
 from jupyter_ddl.protocol.requests import MESSAGE_TYPE
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 WORLD_ID = "wide"
+# Stands in a template where the run's id comes.
+ANY_RUN = "any-run"
+REPLY = json.dumps({"status": "ok", "execution_count": 1, "payload": [], "user_expressions": {}}).encode()
 REGISTERED_S = 120.0
 
 
@@ -41,13 +46,14 @@ class Engines:
         self._context = zmq.Context()
         self._context.set(zmq.MAX_SOCKETS, 4 * len(numbers) + 16)
         self._session = signer(info)
+        self._signer = QuickSigner(info["key"].encode())
         self._poller = zmq.Poller()
         self._pings = self._connected(zmq.SUB, "hb_ping")
         self._pings.subscribe(b"")
         self._poller.register(self._pings, zmq.POLLIN)
         self._iopub = self._connected(zmq.PUB, "iopub")
         self._hearts: list[zmq.Socket[bytes]] = []
-        self._shells: dict[zmq.Socket[bytes], int] = {}
+        self._shells: dict[zmq.Socket[bytes], Templates] = {}
         registrars = [self._begin(number) for number in numbers]
         # The hub counts an engine in once its heart beats.
         began_s = time.monotonic()
@@ -74,7 +80,7 @@ class Engines:
         identity = name_of(number).encode()
         self._hearts.append(self._connected(zmq.DEALER, "hb_pong", identity))
         shell = self._connected(zmq.DEALER, "mux", identity)
-        self._shells[shell] = number
+        self._shells[shell] = Templates(number)
         self._poller.register(shell, zmq.POLLIN)
         registrar = self._connected(zmq.DEALER, "registration", identity)
         self._session.send(registrar, "registration_request", content={"uuid": identity.decode(), "id": number})
@@ -89,35 +95,66 @@ class Engines:
         return socket
 
     def _answer(self, shell: zmq.Socket[bytes]) -> None:
-        number = self._shells[shell]
-        identities, frames = self._session.feed_identities(shell.recv_multipart())
-        message = self._session.deserialize(frames)
-        if message["msg_type"] == MESSAGE_TYPE:
-            for event in self._events_of(number, message["content"]):
-                # As engine/emitter.py sends it: packed already.
-                content: Any = as_json(event)
-                packed = self._session.msg("ddl_event", content=content)
-                self._iopub.send_multipart(self._session.serialize(packed, ident=TOPIC))
-            return
-        told: list[tuple[str, dict[str, Any]]] = [
-            ("status", {"execution_state": "busy"}),
-            ("stream", {"name": "stdout", "text": f"{number}\n"}),
-            ("status", {"execution_state": "idle"}),
-        ]
-        for name, content in told:
-            topic = f"engine.{number}.{name}".encode()
-            self._session.send(
-                self._iopub, name, content, parent=message, ident=topic, metadata={"engine": name_of(number)}
-            )
-        reply = {"status": "ok", "execution_count": 1, "payload": [], "user_expressions": {}}
-        engine = {"engine": name_of(number), "engine_id": number, "status": "ok"}
-        self._session.send(shell, "execute_reply", reply, parent=message, ident=identities, metadata=engine)
+        engine = self._shells[shell]
+        frames = shell.recv_multipart()
+        at = frames.index(DELIM)
+        header, content = frames[at + 2], frames[at + 5]
+        if json.loads(header)["msg_type"] != MESSAGE_TYPE:
+            for topic, kind, told in engine.tells:
+                self._iopub.send_multipart([topic, *self._signer(kind, header, engine.metadata, told)])
+            reply = self._signer("execute_reply", header, engine.replies_metadata, REPLY)
+            shell.send_multipart([*frames[:at], *reply])
+        elif (request := json.loads(content))["type"] == "run_cell":
+            for event in engine.events:
+                sent = event.replace(ANY_RUN.encode(), request["run"].encode())
+                self._iopub.send_multipart([TOPIC, *self._signer("ddl_event", b"{}", b"{}", sent)])
 
-    def _events_of(self, number: int, request: dict[str, Any]) -> Iterator[OutputChunk | RankFinished]:
-        if request["type"] == "run_cell":
-            text = f"{number}\n"
-            yield OutputChunk(request["run"], number, "stdout", text, 0, time.time(), len(text), 1)
-            yield RankFinished(request["run"], number, time.time(), n=2)
+
+class Templates:
+    """The contents that one engine sends, packed.
+
+    Args:
+        number: of the engine.
+    """
+
+    def __init__(self, number: int) -> None:
+        text = f"{number}\n"
+        prefix = f"engine.{number}."
+        told = (
+            ("status", {"execution_state": "busy"}),
+            ("stream", {"name": "stdout", "text": text}),
+            ("status", {"execution_state": "idle"}),
+        )
+        self.tells = [((prefix + kind).encode(), kind, json.dumps(content).encode()) for kind, content in told]
+        self.metadata = json.dumps({"engine": name_of(number)}).encode()
+        replies = {"engine": name_of(number), "engine_id": number, "status": "ok"}
+        self.replies_metadata = json.dumps(replies).encode()
+        written = OutputChunk(ANY_RUN, number, "stdout", text, 0, time.time(), len(text), 1)
+        self.events = [as_json(written), as_json(RankFinished(ANY_RUN, number, time.time(), n=2))]
+
+
+class QuickSigner:
+    """Makes messages like jupyter_client's Session, and signs them; all have one date.
+
+    Args:
+        key: the cluster's.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        self._hmac = hmac.new(key, digestmod="sha256")
+        date = datetime.now(timezone.utc).isoformat()
+        self._name = f"{os.getpid()}_{time.time_ns()}"
+        self._fields = f'"username":"","session":"{self._name}","date":"{date}","version":"5.4"'
+        self._sent = 0
+
+    def __call__(self, kind: str, parent: bytes, metadata: bytes, content: bytes) -> list[bytes]:
+        """Return the frames from the delimiter on."""
+        self._sent += 1
+        header = f'{{"msg_id":"{self._name}_{self._sent}","msg_type":"{kind}",{self._fields}}}'.encode()
+        signature = self._hmac.copy()
+        for part in (header, parent, metadata, content):
+            signature.update(part)
+        return [DELIM, signature.hexdigest().encode(), header, parent, metadata, content]
 
 
 def name_of(number: int) -> str:
