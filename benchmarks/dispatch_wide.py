@@ -46,6 +46,7 @@ CELLS = 5
 CODE = "print(rank)"
 AIM, CPU_AIM_S = 0.25, 0.3
 FILES = 16_384
+WAIT_S = 120
 PROGRAM = (sys.executable, "-m", "benchmarks.simulated_engines")
 
 
@@ -60,11 +61,10 @@ def main() -> None:
 
 def compare(n: int) -> list[Row]:
     """Return the rows of one world size: the time of a cell, and the kernel's CPU time in ours."""
-    with tempfile.TemporaryDirectory() as folder, engines(n) as (client, connection_file):
+    with tempfile.TemporaryDirectory() as folder, engines(n) as connection_file:
         os.environ[paths.RUNS_VARIABLE] = folder
         cluster = ChannelOnly(connection_file, WORLD_ID, n)
         runs = runs_on(cluster)
-        view = client[:]
         cpu_s: list[float] = []
 
         def ours() -> float:
@@ -74,9 +74,14 @@ def compare(n: int) -> list[Row]:
             return seconds
 
         def theirs() -> float:
-            return batch(lambda: px(view, n))
+            # Only for its turn: each message of ours would go to it too.
+            with ipyparallel.Client(str(connection_file)) as client:
+                client.wait_for_engines(n, timeout=WAIT_S, interactive=False)
+                view = client[:]
+                px(view, n)
+                return batch(lambda: px(view, n))
 
-        ours(), theirs()  # the first cells fill caches on both sides
+        ours()  # the first cells fill caches, on the other side with each client
         cpu_s.clear()
         medians = interleave(ours, theirs, PAIRS)
         cluster.channel.close()
@@ -126,12 +131,12 @@ def check(shown: str, n: int) -> None:
 
 
 @contextmanager
-def engines(n: int) -> Iterator[tuple[Any, Path]]:
-    """Hold a controller with simulated engines; yield a client and the connection file for clients."""
+def engines(n: int) -> Iterator[Path]:
+    """Hold a controller with simulated engines; yield the connection file for clients."""
     with tempfile.TemporaryDirectory() as profile:
         cluster = ipyparallel.Cluster(n=0, profile_dir=profile, log_level=logging.ERROR)
         cluster.start_controller_sync()
-        client = cluster.connect_client_sync()
+        registered = cluster.connect_client_sync()
         security = Path(profile, "security")
         for_engines, for_clients = (next(security.glob(f"*-{kind}.json")) for kind in ("engine", "client"))
         each = n // PROCESSES
@@ -148,14 +153,14 @@ def engines(n: int) -> Iterator[tuple[Any, Path]]:
                 assert process.stdout is not None
                 if not process.stdout.readline():
                     sys.exit("Engines were not registered.")
-            client.wait_for_engines(n, timeout=120)
-            yield client, for_clients
+            registered.wait_for_engines(n, timeout=WAIT_S, interactive=False)
+            registered.close()
+            yield for_clients
         finally:
             for process in processes:
                 assert process.stdin is not None
                 process.stdin.close()
                 process.wait()
-            client.close()
             cluster.stop_cluster_sync()
 
 

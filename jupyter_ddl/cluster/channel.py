@@ -20,7 +20,7 @@ from jupyter_client.session import Session as Signer
 from jupyter_ddl.host import untrusted_files
 from jupyter_ddl.host.threads import ErrorsOnce, Supervised, described
 from jupyter_ddl.protocol import requests
-from jupyter_ddl.protocol.codec import decode, encode
+from jupyter_ddl.protocol.codec import as_json, decode
 from jupyter_ddl.protocol.events import Event, RankFailed, RankFinished, RankLost
 from jupyter_ddl.protocol.faults import Facts, Fault
 from jupyter_ddl.protocol.untrusted_json import parse_json
@@ -68,7 +68,8 @@ class Channel:
 
     def send(self, request: Request, ranks: Iterable[int], *, now: bool = False) -> None:
         """Send a request that each rank handles in its turn; with `now` at once, whatever its main thread does."""
-        content = encode(request)
+        # Packed once for all ranks; the session passes bytes through.
+        content: Any = as_json(request)
         socket = self._control if now else self._mux
         with self._send_lock:
             if self._context.closed:

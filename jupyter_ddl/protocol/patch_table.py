@@ -142,6 +142,12 @@ PATCHES = (
     Declared("tensorflow.python.eager.context.Context", ("call_function",), Layer.RANK, _STARTS),
     Declared("tensorflow.python.client.session.BaseSession", ("run",), Layer.RANK, _STARTS),
     Declared(
+        "tensorflow.python.profiler.internal._pywrap_profiler.ProfilerSession",
+        ("start", "export_to_tb"),
+        Layer.RANK,
+        "keeps what it records in the run's folder too, with --timeline",
+    ),
+    Declared(
         "horovod.common.process_sets",
         ("add_process_set", "remove_process_set"),
         Layer.RANK,

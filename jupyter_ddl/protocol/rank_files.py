@@ -2,7 +2,7 @@
 
 | folder | kinds |
 |---|---|
-| a run's | LOG, STDERR_SPANS, TIMES, EVENTS, STEPS, TIMELINE, TORCH_TRACE, JAX_TRACE, ENDED |
+| a run's | LOG, STDERR_SPANS, TIMES, EVENTS, STEPS, TIMELINE, TORCH_TRACE, JAX_TRACE, TENSORFLOW_TRACE, ENDED |
 | a cluster's logs | RUN_NOTE, STACKS, PROCESS, EXIT |
 | of a host's own, where it does not share these (`APART_RUNS`, `APART_LOG`) | the same |
 | a script's pipes | `jupyter_ddl.protocol.script_pipes` |
@@ -20,6 +20,7 @@ STEPS = "steps.jsonl"  # when each training step of the rank began and ended, wh
 TIMELINE = "timeline.json"  # what Horovod recorded of the run's collectives; of rank 0
 TORCH_TRACE = "torch-trace.json"  # what torch.profiler recorded on the rank
 JAX_TRACE = "jax-trace.json"  # what jax.profiler recorded on the rank
+TENSORFLOW_TRACE = "tensorflow-trace.json"  # what TensorFlow's profiler recorded on the rank, where the program ran it
 ENDED = "ended"  # empty: the rank's process has ended, and its log is complete
 RUN_NOTE = "run"  # the folder of the run that the rank executes
 STACKS = "stacks"  # the stacks that the rank writes on a signal

@@ -94,6 +94,7 @@ def add_collectives(state: RankState, world: World, shared: str | None) -> None:
     from jupyter_ddl.engine.collectives.tensorflow_collectives import TensorflowCollectives
     from jupyter_ddl.engine.collectives.torch_groups import TorchGroups
     from jupyter_ddl.engine.timelines.jax_profile import JaxProfile
+    from jupyter_ddl.engine.timelines.tensorflow_profile import TensorflowProfile
     from jupyter_ddl.engine.timelines.torch_profile import TorchProfile
     from jupyter_ddl.ml.exchange import Exchange
     from jupyter_ddl.torch_training import installation
@@ -108,6 +109,7 @@ def add_collectives(state: RankState, world: World, shared: str | None) -> None:
     state.collectives.add(processes)
     state.collectives.add(profile)
     state.collectives.add(TensorflowCollectives())
+    state.collectives.add(TensorflowProfile.of(world, state.cells))
     exchange = state.part(Exchange)
     exchange.world = world
     state.collectives.add(exchange)

@@ -5,6 +5,7 @@
 | `trace_file` | the file's events, read in pieces, also of a file that is cut off |
 | `collectives` | the events put together: one collective of one tensor, with its phases |
 | `torch_traces`, `jax_traces` | what their profilers recorded on each rank |
+| `tensorflow_traces` | what TensorFlow's recorded, where the program ran it |
 | `rank_calls` | the calls of all ranks put together |
 | `intervals` | unions of intervals of time, and their lengths |
 | `steps` | the collectives of one training step, and the step's figures |

@@ -13,6 +13,7 @@ import msgspec
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host import untrusted_files
 from jupyter_ddl.protocol.rank_files import JAX_EPOCH
+from jupyter_ddl.timeline.perfetto import operations
 from jupyter_ddl.timeline.rank_calls import Call, collectives_of, kind_of
 
 if TYPE_CHECKING:
@@ -107,9 +108,5 @@ def perfetto_events(paths: Mapping[int, Path], ahead_us: Mapping[int, float]) ->
     for rank, path in sorted(paths.items()):
         trace, shift_us = read(path, ahead_us.get(rank, 0.0))
         yield {"ph": "M", "name": "process_name", "pid": rank, "tid": 0, "args": {"name": f"rank {rank}"}}
-        threads: dict[str, int] = {}
-        for one in trace.events:
-            if one.ph == "X" and not one.name.startswith(JAX_EPOCH):
-                thread = threads.setdefault(str(one.tid), len(threads) + 1)
-                at_us = one.ts + shift_us
-                yield {"ph": "X", "name": one.name, "ts": at_us, "dur": one.dur, "pid": rank, "tid": thread}
+        noted = (one for one in trace.events if not one.name.startswith(JAX_EPOCH))
+        yield from operations(noted, rank, shift_us)

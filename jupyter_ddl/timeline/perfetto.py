@@ -1,4 +1,4 @@
-"""Writes one file for Perfetto (ui.perfetto.dev) or chrome://tracing: each rank's steps, and Horovod's collectives.
+"""Writes one file for Perfetto (ui.perfetto.dev) or chrome://tracing: each rank's steps and kernels, and collectives.
 
 All times are by the clock of the host that kept the run: those of ranks on other hosts are corrected by how far their
 clocks were ahead when the ranks started.
@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from jupyter_ddl.host import untrusted_files
+from jupyter_ddl.timeline import tensorflow_traces
 from jupyter_ddl.timeline.trace_file import TraceFile
 
 if TYPE_CHECKING:
@@ -24,8 +25,21 @@ _STEPS, _HANDED = 1, 2
 _EVENTS = 5_000
 
 
+class Operation(Protocol):
+    """What a profiler noted: microseconds, its thread, and "X" for what has a length."""
+
+    ph: str
+    name: str
+    ts: float
+    dur: float
+    tid: Any
+
+
 def pieces(
-    horovod: Path, steps: Mapping[int, Path] | None = None, ahead_us: Mapping[int, float] | None = None
+    horovod: Path,
+    steps: Mapping[int, Path] | None = None,
+    ahead_us: Mapping[int, float] | None = None,
+    kernels: Mapping[int, Path] | None = None,
 ) -> Iterator[str]:
     """Yield the file, a piece at a time.
 
@@ -33,15 +47,17 @@ def pieces(
         horovod: the timeline that Horovod wrote on rank 0.
         steps: rank -> the file of its steps' times.
         ahead_us: rank -> how far its host's clock was ahead, in microseconds; 0 where it is not there.
+        kernels: rank -> what TensorFlow's profiler recorded.
 
     Raises:
-        InvalidInput: it is no timeline.
+        InvalidInput: one is no timeline, or no trace.
     """
     ranks, ahead = steps or {}, ahead_us or {}
     return as_list(
         chain(
             _names(ranks),
             *(_steps_of(rank, path, ahead.get(rank, 0.0)) for rank, path in sorted(ranks.items())),
+            *(_kernels_of(rank, path, ahead.get(rank, 0.0)) for rank, path in sorted((kernels or {}).items())),
             _of_horovod(horovod, max(ranks, default=0) + 1, ahead.get(0, 0.0)),
         )
     )
@@ -54,6 +70,24 @@ def as_list(events: Iterable[dict[str, Any]]) -> Iterator[str]:
         yield separator + ",\n".join(map(json.dumps, piece))
         separator = ",\n"
     yield "\n]\n"
+
+
+def operations(some: Iterable[Operation], rank: int, shift_us: float, first: int = 1) -> Iterator[dict[str, Any]]:
+    """Yield what a profiler noted on a rank: a row for each of its threads.
+
+    Args:
+        some: the profiler's events.
+        rank: the rank.
+        shift_us: from their times to microseconds since the epoch.
+        first: the number of the first row.
+    """
+    threads: dict[str, int] = {}
+    for one in some:
+        if one.ph == "X":
+            thread = threads.setdefault(str(one.tid), len(threads) + first)
+            yield {"ph": "X", "name": one.name, "ts": one.ts + shift_us, "dur": one.dur, "pid": rank, "tid": thread}
+    for name, thread in threads.items():
+        yield _name("thread_name", rank, thread, name)
 
 
 def _names(ranks: Iterable[int]) -> Iterator[dict[str, Any]]:
@@ -76,6 +110,10 @@ def _steps_of(rank: int, path: Path, ahead_us: float) -> Iterator[dict[str, Any]
                     "pid": rank,
                     "tid": _STEPS,
                 }
+
+
+def _kernels_of(rank: int, path: Path, ahead_us: float) -> Iterator[dict[str, Any]]:
+    return operations(tensorflow_traces.read(path), rank, -ahead_us, _HANDED + 1)
 
 
 def _of_horovod(path: Path, process: int, ahead_us: float) -> Iterator[dict[str, Any]]:

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host import untrusted_files
-from jupyter_ddl.protocol.rank_files import JAX_TRACE, STEPS, TIMELINE, TORCH_TRACE, rank_file, rank_file_pattern
+from jupyter_ddl.protocol.rank_files import (
+    JAX_TRACE,
+    STEPS,
+    TENSORFLOW_TRACE,
+    TIMELINE,
+    TORCH_TRACE,
+    rank_file,
+    rank_file_pattern,
+)
 from jupyter_ddl.timeline import jax_traces, perfetto, torch_traces
 from jupyter_ddl.timeline.analysis import analyse, analyse_joined
 
@@ -17,7 +25,7 @@ if TYPE_CHECKING:
 
     from jupyter_ddl.timeline.analysis import Analysis
 
-_STEPS = rank_file_pattern(STEPS)
+_STEPS, _KERNELS = rank_file_pattern(STEPS), rank_file_pattern(TENSORFLOW_TRACE)
 # What profilers record on each rank, in the order in which they are looked for; Horovod's file comes first.
 _PROFILERS = ((TORCH_TRACE, "torch.profiler", torch_traces), (JAX_TRACE, "jax.profiler", jax_traces))
 
@@ -53,7 +61,7 @@ def perfetto_pieces(folder: Path, ahead_us: Mapping[int, float]) -> Iterator[str
     for kind, _, library in _PROFILERS:
         if traces := _traces(folder, kind):
             return perfetto.as_list(library.perfetto_events(traces, ahead_us))
-    return perfetto.pieces(_horovods(folder), _of_ranks(folder, _STEPS), ahead_us)
+    return perfetto.pieces(_horovods(folder), _of_ranks(folder, _STEPS), ahead_us, _of_ranks(folder, _KERNELS))
 
 
 def _traces(folder: Path, kind: str) -> dict[int, Path]:

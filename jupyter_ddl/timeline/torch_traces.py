@@ -17,6 +17,7 @@ import msgspec
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host import untrusted_files
+from jupyter_ddl.timeline.perfetto import operations
 from jupyter_ddl.timeline.rank_calls import Call, collectives_of, kind_of
 
 if TYPE_CHECKING:
@@ -141,11 +142,4 @@ def perfetto_events(paths: Mapping[int, Path], ahead_us: Mapping[int, float]) ->
         for number, (begin_us, end_us) in enumerate(pairwise(ends_us), 2):
             name, length_us = f"step {number}", end_us - begin_us
             yield {"ph": "X", "name": name, "ts": begin_us + shift_us, "dur": length_us, "pid": rank, "tid": 0}
-        threads: dict[str, int] = {}
-        for one in trace.events:
-            if one.ph == "X":
-                thread = threads.setdefault(str(one.tid), len(threads) + 1)
-                at_us = one.ts + shift_us
-                yield {"ph": "X", "name": one.name, "ts": at_us, "dur": one.dur, "pid": rank, "tid": thread}
-        for name, thread in threads.items():
-            yield {"ph": "M", "name": "thread_name", "pid": rank, "tid": thread, "args": {"name": name}}
+        yield from operations(trace.events, rank, shift_us)

@@ -26,8 +26,10 @@ def merged(by_rank: Mapping[int, Sequence[Line]]) -> Iterator[tuple[int, Line]]:
         heads = {rank: lines[0] for rank, lines in left.items()}
         alone = [rank for rank, line in heads.items() if all_ranks[line] == own[rank][line]]
         if alone:
-            # The one with most lines left: ranks with equally many take turns.
-            chosen = [max(alone, key=lambda rank: len(left[rank]))]
+            # Those with most lines left: ranks with equally many take turns. None of these lines is another rank's, so
+            # that one turn changes nothing for the others; of a thousand ranks each is looked at once a turn.
+            most = max(len(left[rank]) for rank in alone)
+            chosen = [rank for rank in alone if len(left[rank]) == most]
         else:
             line, _ = Counter(heads.values()).most_common(1)[0]
             chosen = [rank for rank, head in heads.items() if head == line]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
 from collections import deque
 from dataclasses import dataclass
 from itertools import groupby
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from jupyter_ddl.protocol.events import OutputChunk, OutputCleared, RichOutput, StallReported
 from jupyter_ddl.views.fault import render_fault
-from jupyter_ddl.views.fold import Fold, ranks_in
+from jupyter_ddl.views.fold import Fold
 from jupyter_ddl.views.line import LINE_LIMIT, LineBuffer, plain_lines
 from jupyter_ddl.views.merge import merged
 from jupyter_ddl.views.run_output import WIDGET_MIME
@@ -70,26 +69,28 @@ class Transcript:
         self._buffers: dict[tuple[int, Kind], LineBuffer] = {}
         self._clear_at_next: set[int] = set()
         self._events: dict[int, deque[_Said]] = {}
+        self._heard = 0
 
     def handle(self, event: Event) -> bool:
         """Take an event and return whether it has output. `advance` makes entries of it."""
         if isinstance(event, StallReported):
             report = _Report(tuple(plain_lines(render_fault(event.fault))))
             for rank in event.ranks:
-                self._events.setdefault(rank, deque()).append(report)
+                self._note(rank, report)
             return True
         if not isinstance(event, OutputChunk | RichOutput | OutputCleared):
             return False
-        self._events.setdefault(event.rank, deque()).append(event)
+        self._note(event.rank, event)
         return True
 
     def has_heard(self, ranks: int) -> bool:
         """Whether each of `ranks` (a bit mask) has written something since `advance`."""
-        return all(rank in self._events for rank in ranks_in(ranks))
+        return self._heard & ranks == ranks
 
     def advance(self) -> None:
         """Make entries of all events so far, ordered so that common lines fold best."""
         events, self._events = dict(sorted(self._events.items())), {}
+        self._heard = 0
         while events:
             self._add_lines({rank: self._lines_first_in(queue) for rank, queue in events.items()})
             for queue in events.values():
@@ -116,8 +117,12 @@ class Transcript:
         self._fold.close(entry)
 
     def passed_by(self, ranks: int) -> int:
-        """Return the index up to which none of `ranks` (a bit mask) can join an entry any more."""
-        return min(map(self._fold.cursor, ranks_in(ranks)), default=sys.maxsize)
+        """Return the index up to which none of `ranks` (a bit mask, of fewer and fewer) can join an entry any more."""
+        return self._fold.lowest_cursor(ranks)
+
+    def _note(self, rank: int, said: _Said) -> None:
+        self._events.setdefault(rank, deque()).append(said)
+        self._heard |= 1 << rank
 
     def _lines_first_in(self, queue: deque[_Said]) -> list[tuple[Kind, str]]:
         """Take the chunks at the queue's head, and return the lines that they finish."""

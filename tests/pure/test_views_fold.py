@@ -1,4 +1,5 @@
 import random
+import sys
 import time
 
 import pytest
@@ -141,3 +142,28 @@ def test_100_000_lines_of_8_ranks_fold_fast():
             fold.add(rank, "stdout", lines[start : start + 1000])
     lines_per_s = 800_000 / (time.perf_counter() - began)
     assert lines_per_s > 300_000
+
+
+def test_the_lowest_cursor_is_that_of_the_rank_that_is_furthest_behind():
+    chance = random.Random(3)
+    for _ in range(100):
+        fold, entries, ranks = Fold(window=16), [], list(range(5))
+        # Entries of before the window, which a rank that withdraws stays in.
+        kept = {rank: set() for rank in ranks}
+        while ranks:
+            what, rank = chance.random(), chance.choice(ranks)
+            if what < 0.1:
+                fold.withdraw(rank)
+                kept[rank] = {entry.index for entry in entries if rank in ranks_in(entry.members)}
+            elif what < 0.2:
+                ranks.remove(rank)
+            else:
+                entries += fold.add(rank, chance.choice(("stdout", "stderr")), chance.choices("abc", k=2))
+            behind = [
+                max(
+                    (one.index for one in entries if one.members >> rank & 1 and one.index not in kept[rank]),
+                    default=-1,
+                )
+                for rank in ranks
+            ]
+            assert fold.lowest_cursor(sum(1 << rank for rank in ranks)) == min(behind, default=sys.maxsize)

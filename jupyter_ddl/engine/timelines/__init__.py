@@ -5,6 +5,7 @@
 | `timeline_file` | Horovod's timelines, of all its initialisations in one file |
 | `cell_profile` | what the profiler of a framework records of a cell |
 | `torch_profile`, `jax_profile` | torch's and JAX's |
+| `tensorflow_profile` | TensorFlow's, where the program runs it |
 
 Nothing here imports a framework. Runs on: every rank.
 """

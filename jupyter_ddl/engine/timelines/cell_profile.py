@@ -1,4 +1,4 @@
-"""Records what a framework does in a cell with `--timeline`, by the framework's own profiler, into the run's folder.
+"""Keeps what a framework's profiler records in a cell with `--timeline` in the run's folder.
 
 Runs on: every rank. Nothing here imports a framework.
 """
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from jupyter_ddl.engine.world import World
 
 
-class CellProfile(ABC):
-    """A profiler of one rank, a `Library` of the engine's that has no collectives.
+class CellTrace(ABC):
+    """The record of one rank, a `Library` of the engine's that has no collectives.
 
     Args:
         rank: its number.
@@ -36,43 +36,24 @@ class CellProfile(ABC):
     def __init__(self, rank: int) -> None:
         self._rank = rank
         self._path: Path | None = None
-        self._is_running = False
-        self._lock = threading.Lock()
 
     @classmethod
     def of(cls, world: World, cells: Cells) -> Self:
         """Return that of a rank that starts."""
-        profile = cls(world.rank)
+        trace = cls(world.rank)
         # Of a script too, which ends as no cell does.
-        cells.conclude_with(profile.end_cell)
-        return profile
+        cells.conclude_with(trace.end_cell)
+        return trace
 
     def begin_cell(self, turn: Turn) -> None:
-        """Record the cell, where it is asked for and the framework is ready."""
+        """Keep what the cell records, where it is asked for."""
         # One that raised: what it recorded is lost, since a rank that writes then keeps others waiting.
-        self.stop()
         self._discard()
         own = rank_file(self._rank, self.FILE)
         self._path = None if turn.timeline is None else Path(turn.timeline).with_name(own)
-        if self._is_ready():
-            self.start()
-
-    def start(self) -> None:
-        """Begin, where a cell asks for it."""
-        if self._path is not None and not self._is_running:
-            self._begin()
-            self._is_running = True
-
-    def stop(self) -> None:
-        """Record no more, and keep what was recorded. From any thread."""
-        with self._lock:
-            if self._is_running:
-                self._is_running = False
-                self._end()
 
     def end_cell(self) -> None:
         """Write what was recorded."""
-        self.stop()
         if self._path is not None:
             try:
                 self._write(self._path)
@@ -96,18 +77,6 @@ class CellProfile(ABC):
         return None
 
     @abstractmethod
-    def _is_ready(self) -> bool:
-        """Return whether the framework can be recorded as a cell begins."""
-
-    @abstractmethod
-    def _begin(self) -> None:
-        """Start the framework's profiler."""
-
-    @abstractmethod
-    def _end(self) -> None:
-        """Stop it."""
-
-    @abstractmethod
     def _write(self, path: Path) -> None:
         """Write what was recorded, if anything was.
 
@@ -118,3 +87,49 @@ class CellProfile(ABC):
     @abstractmethod
     def _discard(self) -> None:
         """Drop what was recorded."""
+
+
+class CellProfile(CellTrace):
+    """A profiler that records each such cell by itself."""
+
+    def __init__(self, rank: int) -> None:
+        super().__init__(rank)
+        self._is_running = False
+        self._lock = threading.Lock()
+
+    def begin_cell(self, turn: Turn) -> None:
+        """Record the cell, where it is asked for and the framework is ready."""
+        self.stop()
+        super().begin_cell(turn)
+        if self._is_ready():
+            self.start()
+
+    def start(self) -> None:
+        """Begin, where a cell asks for it."""
+        if self._path is not None and not self._is_running:
+            self._begin()
+            self._is_running = True
+
+    def stop(self) -> None:
+        """Record no more, and keep what was recorded. From any thread."""
+        with self._lock:
+            if self._is_running:
+                self._is_running = False
+                self._end()
+
+    def end_cell(self) -> None:
+        """Write what was recorded."""
+        self.stop()
+        super().end_cell()
+
+    @abstractmethod
+    def _is_ready(self) -> bool:
+        """Return whether the framework can be recorded as a cell begins."""
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """Start the framework's profiler."""
+
+    @abstractmethod
+    def _end(self) -> None:
+        """Stop it."""

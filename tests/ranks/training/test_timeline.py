@@ -139,3 +139,30 @@ def test_a_file_for_perfetto_has_all_ranks_on_one_clock(
     assert cli.main(["timeline", result.run]) == 0
     assert "15 steps on 2 ranks" in capsys.readouterr().out
     assert cli.main(["timeline", session.run("1").run]) != 0
+
+
+def test_what_tensorflows_profiler_records_stands_under_the_same_steps(
+    ranks: Callable[[int], Session], tmp_path: Path
+) -> None:
+    session = ranks(2)
+    session.run(MODEL)
+    board = f"keras.callbacks.TensorBoard({str(tmp_path / 'board')!r} + str(rank), profile_batch=(4, 9))"
+    result = session.run(FIT.replace("Late()", f"Late(), {board}"), timeline=True)
+    target = tmp_path / "kernels.json"
+    assert cli.main(["timeline", result.run, "--perfetto", str(target)]) == 0
+    events = json.loads(target.read_text())
+    for rank in range(2):
+        own = [event for event in events if event.get("pid") == rank and event["ph"] == "X"]
+        kernels = [event for event in own if "MatMul" in event["name"]]
+        under = [
+            step["name"]
+            for step in own
+            if step["name"].startswith("step ")
+            and any(step["ts"] <= one["ts"] <= step["ts"] + step["dur"] for one in kernels)
+        ]
+        assert set(under) >= {"step 5", "step 6", "step 7"}, "it was on from the fourth batch to the ninth"
+        assert "step 13" not in under
+        assert list((tmp_path / f"board{rank}").rglob("*.xplane.pb")), "TensorBoard has it too"
+    assert "tensorflow-trace" not in " ".join(
+        path.name for path in (paths.runs_dir() / session.run(FIT, timeline=True).run).iterdir()
+    )
