@@ -89,7 +89,8 @@ def parts_of_run(record: RunRecord, *, with_code: bool) -> Iterator[Part]:
         yield _end_of(record.path / "cell.py", "run/cell.py", "the code", _CLUSTER_END_BYTES)
     logs = log_files(record.path)
     for rank in _ranks_with_logs(record, fault, logs):
-        yield _end_of(logs[rank], f"run/{logs[rank].name}", "the end of what the rank printed", _END_BYTES)
+        note = "the end of the rank's log; a traceback quotes lines of the cell"
+        yield _end_of(logs[rank], f"run/{logs[rank].name}", note, _END_BYTES)
 
 
 def parts_of_cluster(record: RunRecord) -> Iterator[Part]:

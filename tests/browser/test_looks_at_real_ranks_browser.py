@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zipfile
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from lab import Lab
-    from playwright.sync_api import Page
+    from playwright.sync_api import Locator, Page
 
 # Rank 1 loads for most of its time, rank 0 computes.
 WORK = """%%distributed
@@ -71,6 +72,25 @@ def test_the_button_to_a_ranks_error_opens_its_log_at_the_error(lab: Lab, page: 
     # The rank's own log, with what it printed before.
     expect(log.locator("select")).to_have_value("1")
     expect(log.locator(".ddl-line:not([hidden])").filter(has_text="before 1")).to_be_visible()
+    see_the_report(page, run)
+
+
+def see_the_report(page: Page, run: Locator) -> None:
+    """See what the file for support has of a run that failed, as the server makes it, and get it without the code."""
+    run.get_by_title("More for this run").click()
+    page.locator(".lm-Menu-item").get_by_text("Report…", exact=True).click()
+    dialog = page.locator(".jp-Dialog")
+    rows = dialog.get_by_role("row")
+    # The server's host is examined meanwhile.
+    rows.filter(has_text="machine/doctor.txt").wait_for(timeout=120_000)
+    names = rows.locator("td:first-child").all_inner_texts()
+    assert {"run/outcome.txt", "run/rank-1.log", "machine/environment.json"} <= set(names)
+    assert "run/cell.py" not in names
+    with page.expect_download() as found:
+        dialog.get_by_role("button", name="Download").click()
+    with zipfile.ZipFile(found.value.path()) as file:
+        assert sorted(file.namelist()) == sorted(names)
+        assert file.read("run/rank-1.log").decode().endswith("ValueError: no such file\n")
 
 
 @pytest.mark.slow

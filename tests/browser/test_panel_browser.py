@@ -84,7 +84,10 @@ def test_runs_are_compared(page: Page, three_runs: list[str], dark: bool, tmp_pa
     assert axe_findings(page, PANEL) == []
     assert axe_findings(page, ".ddl-compare-page") == []
     # One axis, one zoom and one crosshair for all charts.
-    compared.get_by_label("over").select_option("epoch")
+    over = compared.get_by_label("over")
+    for place, end in (("time", 119.5), ("step", 960), ("epoch", 12)):
+        over.select_option(place)
+        assert float(loss.get_attribute("aria-valuemax") or "") == pytest.approx(end, abs=1)
     compared.get_by_label("log axis").check()
     compared.get_by_label("smoothing").fill("40")
     box = loss.locator(".u-over").bounding_box()

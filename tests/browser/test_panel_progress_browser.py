@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import recorded
 from lab import command
+from panel import show_panel
+from playwright.sync_api import expect
 from told_kernel import ToldKernel, rank
 
 if TYPE_CHECKING:
@@ -76,3 +79,29 @@ def test_progress_is_in_status_bar_and_title_and_the_end_is_told_on_the_desktop(
         status.filter(has_text="4 ranks · rebuilding").wait_for()
         assert page.evaluate("window.told.length") == 1
     command(page, TOGGLE)
+    # The run's dashboard says it too.
+    command(page, "jupyter-ddl:open-run", run=run.name)
+    expect(page.locator(".ddl-page .ddl-progress")).to_have_text(re.compile("^epoch 5 of 12, .+ left$"), timeout=60_000)
+
+
+def test_what_devices_and_links_carry_is_told_with_ranks_and_hosts(lab: Lab, notebook: Page) -> None:
+    page = notebook
+    lab.wait_until_idle(page)
+    run = recorded.record("2026-11-22T02-00-00-default-90a7", 2, 5, over=False)
+    panel = show_panel(page)
+    with ToldKernel(lab, page.evaluate(KERNEL)) as kernel:
+        ranks = [rank(at, state="running", host=f"node{at}") for at in range(2)]
+        kernel.tell(ranks, state="running", run=run.name)
+        rows = panel.locator(".ddl-rank-list .ddl-rank-row:not([hidden])")
+        rows.filter(has_text="/s").nth(1).wait_for(timeout=60_000)
+        device = {"gpu_watts": 311.0, "gpu_celsius": 61.0, "nvlink_received_bytes_per_s": 45e9}
+        links = {"nvlink_sent_bytes_per_s": 44e9, "network_received_bytes_per_s": 1.25e9}
+        sample, *_ = recorded.second(2, 6)
+        told = replace(sample, at_s=time.time(), **device, **links, network_sent_bytes_per_s=1.2e9)
+        recorded.append(run, told)
+        row = rows.filter(has=page.locator(".ddl-rank-name", has_text=re.compile("^0$")))
+        carried = "311 W, 61 °C, NVLink ↓45 GB/s ↑44 GB/s\nnetwork ↓1.25 GB/s ↑1.2 GB/s"
+        expect(row).to_have_attribute("title", re.compile(f"{re.escape(carried)}$"), timeout=60_000)
+        # A heading for each host has its network.
+        heading = panel.locator(".ddl-host-heading:not([hidden])").filter(has_text="node0")
+        expect(heading).to_contain_text("network ↓1.25 GB/s ↑1.2 GB/s")

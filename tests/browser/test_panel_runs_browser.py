@@ -10,6 +10,7 @@ import pytest
 import recorded
 from lab import command
 from panel import PANEL, axe_findings, search_runs, show_panel
+from playwright.sync_api import expect
 from told_kernel import ToldKernel, rank
 
 if TYPE_CHECKING:
@@ -159,6 +160,7 @@ def test_a_run_is_named_tagged_filtered_reported_and_leads_back_to_its_cell(lab:
     row.get_by_text("small batch · shared.ipynb [7]").wait_for()
     label(page, row, "Tags…", "paper mnist")
     row.get_by_text("paper, mnist").wait_for()
+    label(page, row, "Note…", "a tenth of the rate")
     filter_runs(page, panel)
 
     # Back to the cell, from another one.
@@ -177,6 +179,10 @@ def test_a_run_is_named_tagged_filtered_reported_and_leads_back_to_its_cell(lab:
     panel.get_by_text("The notebook was deleted, moved or renamed since:").wait_for(state="hidden")
     see_and_download_the_report(page, other)
     assert axe_findings(page, PANEL) == []
+    command(page, "jupyter-ddl:open-run", run=named)
+    labels = page.locator(".ddl-page .ddl-run-labels")
+    shown = "small batch · shared.ipynb [7] · paper, mnist · a tenth of the rate"
+    expect(labels).to_contain_text(shown, timeout=30_000)
 
 
 def filter_runs(page: Page, panel: Locator) -> None:

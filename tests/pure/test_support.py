@@ -70,7 +70,7 @@ def test_what_it_holds(run: Path, capsys: pytest.CaptureFixture[str], monkeypatc
     assert not any("hidden-0" in text or "--key=abc" in text for text in parts.values())
     told = capsys.readouterr().out
     assert all(name in told for name in parts)
-    assert "the end of what the rank printed, of 70,008 bytes" in told
+    assert "the end of the rank's log; a traceback quotes lines of the cell, of 70,008 bytes" in told
     # The ranks that the fault names come first.
     assert told.index("rank-1.log") < told.index("rank-0.log")
 
