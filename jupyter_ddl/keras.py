@@ -1,9 +1,9 @@
 """Horovod's Keras API, on Keras 3: on the ranks, `import jupyter_ddl.keras as hvd`.
 
 It exports all that `horovod.tensorflow.keras` and `horovod.keras` 0.28.1 do, with their names and defaults, and what
-custom loops need from `horovod.tensorflow`. Where Keras is on PyTorch the same names exchange by torch.distributed, and
-no Horovod is needed. `import horovod.tensorflow.keras as hvd` gives this module, too, once this
-one has been imported and on the ranks of a cluster.
+custom loops need from `horovod.tensorflow`. Where Keras is on PyTorch the same names exchange by torch.distributed,
+where it is on JAX by JAX, and no Horovod is needed. `import horovod.tensorflow.keras as hvd` gives this module, too,
+once this one has been imported and on the ranks of a cluster.
 
 Runs on: every rank. Functions with a collective must be called on every rank, in the same order.
 """
@@ -14,7 +14,7 @@ import keras  # noqa: F401
 from jupyter_ddl.errors import RanksOutOfSync
 from jupyter_ddl.rank.install import install
 from jupyter_ddl.training import callbacks
-from jupyter_ddl.training.backends import BACKEND, TENSORFLOW
+from jupyter_ddl.training.backends import BACKEND, TENSORFLOW, hvd
 from jupyter_ddl.training.backends.refused import Refused
 from jupyter_ddl.training.collectives import (
     allgather,
@@ -69,40 +69,38 @@ if BACKEND == TENSORFLOW:
     from jupyter_ddl.training import elastic
     from jupyter_ddl.training.optimizer.tape import DistributedGradientTape, PartialDistributedGradientTape
 else:
-    from jupyter_ddl.training.backends.torch_collectives import (
-        Adasum,
-        Average,
-        Compression,
-        Max,
-        Min,
-        ProcessSet,
-        Product,
-        Sum,
-        add_process_set,
-        allgather_object,
-        broadcast_object,
-        ccl_built,
-        cross_rank,
-        cross_size,
-        cuda_built,
-        ddl_built,
-        global_process_set,
-        gloo_built,
-        gloo_enabled,
-        is_homogeneous,
-        is_initialized,
-        local_rank,
-        local_size,
-        mpi_built,
-        mpi_enabled,
-        mpi_threads_supported,
-        nccl_built,
-        rank,
-        remove_process_set,
-        rocm_built,
-        shutdown,
-        size,
-    )
+    Adasum = hvd.Adasum
+    Average = hvd.Average
+    Compression = hvd.Compression
+    Max = hvd.Max
+    Min = hvd.Min
+    ProcessSet = hvd.ProcessSet
+    Product = hvd.Product
+    Sum = hvd.Sum
+    add_process_set = hvd.add_process_set
+    allgather_object = hvd.allgather_object
+    broadcast_object = hvd.broadcast_object
+    ccl_built = hvd.ccl_built
+    cross_rank = hvd.cross_rank
+    cross_size = hvd.cross_size
+    cuda_built = hvd.cuda_built
+    ddl_built = hvd.ddl_built
+    global_process_set = hvd.global_process_set
+    gloo_built = hvd.gloo_built
+    gloo_enabled = hvd.gloo_enabled
+    is_homogeneous = hvd.is_homogeneous
+    is_initialized = hvd.is_initialized
+    local_rank = hvd.local_rank
+    local_size = hvd.local_size
+    mpi_built = hvd.mpi_built
+    mpi_enabled = hvd.mpi_enabled
+    mpi_threads_supported = hvd.mpi_threads_supported
+    nccl_built = hvd.nccl_built
+    rank = hvd.rank
+    remove_process_set = hvd.remove_process_set
+    rocm_built = hvd.rocm_built
+    shutdown = hvd.shutdown
+    size = hvd.size
 
     elastic = Refused(  # type: ignore[assignment]
         "hvd.elastic",

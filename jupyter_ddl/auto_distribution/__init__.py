@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 from jupyter_ddl.engine import rank_state, run_context
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host import import_hooks
+from jupyter_ddl.protocol.cell_options import GLOBAL
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -81,8 +82,9 @@ class _Torch:
 
 
 def _begin(keras: ModuleType) -> None:
-    if keras.config.backend() == "jax":
-        # That of `jax_training`.
+    auto = run_context.options().auto
+    if keras.config.backend() == "jax" and (auto is None or auto.batch == GLOBAL):
+        # `jax_training` distributes it.
         return
     from jupyter_ddl.auto_distribution import wrapped_methods
 

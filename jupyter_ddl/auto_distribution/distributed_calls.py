@@ -11,7 +11,8 @@ from weakref import WeakSet
 from jupyter_ddl.auto_distribution.current_call import inside
 from jupyter_ddl.auto_distribution.refusals import refuse_distributed, refuse_loop, refuse_model, refuse_plain_cell
 from jupyter_ddl.engine import run_context
-from jupyter_ddl.training.backends import hvd
+from jupyter_ddl.protocol.cell_options import GLOBAL
+from jupyter_ddl.training.backends import BACKEND, JAX, hvd
 from jupyter_ddl.training.optimizer.distributed_optimizer import DistributedOptimizer
 from jupyter_ddl.training.optimizer.distribution import check_updates, is_distributed
 
@@ -23,9 +24,14 @@ _ours: WeakSet[Any] = WeakSet()
 
 
 def options() -> AutoOptions | None:
-    """Return how the current run is to be distributed; None where it is not, or there is only one rank."""
+    """Return how the current run is to be distributed; None where it is not, or there is only one rank.
+
+    Nor where `jax_training` distributes it, as one program over the devices of all ranks.
+    """
     auto = run_context.options().auto
-    return auto if auto is not None and hvd.size() > 1 else None
+    if auto is None or hvd.size() == 1 or (BACKEND == JAX and auto.batch == GLOBAL):
+        return None
+    return auto
 
 
 def distribute(model: Any) -> None:

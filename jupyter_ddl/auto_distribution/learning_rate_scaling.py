@@ -78,7 +78,9 @@ class ScaledRate:
 
     def reset(self) -> None:
         """Restore the optimizer's own rate, for updates outside of a `fit`."""
-        self.set(1.0)
+        if ops.can_be_read(self._optimizer):
+            self.set(1.0)
+        self._factor.assign(1.0)
         self.steps_in_one.assign(1)
 
     def _current(self) -> Any:
@@ -124,6 +126,7 @@ class Warmup(keras.callbacks.Callback):
         """Set the factor for this step."""
         if self._is_warm:
             return
+        _ = self.model  # on JAX Keras gives the model its variables back, where it is asked for
         warmup = self._warmup_epochs
         done = self._epoch + self._share_of_epoch(batch)
         self._is_warm = done >= warmup

@@ -43,7 +43,7 @@ def prepare(running: Cell) -> None:
     from jupyter_ddl.training.keras_version import uses_keras_3
 
     has_torch = find_spec("torch") is not None
-    has_fit = uses_keras_3() and (has_torch or find_spec("horovod") is not None)
+    has_fit = uses_keras_3() and any(find_spec(name) is not None for name in ("torch", "jax", "horovod"))
     if has_fit:
         import_hooks.when_imported("keras", _begin)
     if has_torch:
@@ -57,9 +57,6 @@ def prepare(running: Cell) -> None:
 
 
 def _begin(keras: ModuleType) -> None:
-    if keras.config.backend() == "jax":
-        # Refused by `jax_training`.
-        return
     if keras.config.backend() == "tensorflow" and find_spec("horovod") is None:
         return
     from jupyter_ddl.checkpoints import cell_checkpoints

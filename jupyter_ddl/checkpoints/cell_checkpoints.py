@@ -16,7 +16,7 @@ from jupyter_ddl.checkpoints.saver import Saver, from_rank_0
 from jupyter_ddl.engine import rank_state, run_context
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.protocol import checkpoint_folder
-from jupyter_ddl.training.backends import global_process_set, hvd
+from jupyter_ddl.training.backends import global_process_set, hvd, ops
 from jupyter_ddl.training.fit.saving import Unsaved
 from jupyter_ddl.training.fit.unexchanged import ranks_that_train
 from jupyter_ddl.training.optimizer.distribution import exchange_of, is_distributed
@@ -109,7 +109,7 @@ class CellCheckpoints:
         """
         if run_context.options().checkpoint is None or self._begun is None:
             return Unsaved()
-        if hvd.size() > 1:
+        if hvd.size() > 1 and not ops.is_one_program():
             if not is_distributed(model.optimizer):
                 if ranks_that_train() > 1:
                     print(

@@ -9,6 +9,7 @@ are spread over them, and JAX's compiler adds the exchange: a step computes what
 | `batches` | how a batch is spread over the ranks; ranks whose batches differ are found |
 | `arrays` | variables as arrays of all processes; weights that differ are found |
 | `wrapped_methods` | what is wrapped of Keras, and which calls are refused |
+| `saving` | rank 0 writes a model's file, and waits for none |
 | `callbacks` | which callbacks a rank runs; what a training reports |
 
 Runs on: every rank.
@@ -20,7 +21,6 @@ import os
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host import import_hooks
 
 if TYPE_CHECKING:
@@ -39,21 +39,11 @@ def prepare(running: Cell) -> None:
 
 
 def _begin(backend: str, running: Cell) -> None:
-    """Begin a cell, or the import of Keras in it.
-
-    Raises:
-        InvalidInput: the cell asks for what Keras on JAX has not.
-    """
+    """Begin a cell, or the import of Keras in it."""
     from jupyter_ddl.engine import run_context
 
     if backend != JAX or run_context.current() is not running:
         return
-    if running.options.checkpoint is not None:
-        raise InvalidInput(
-            "--checkpoint saves trainings of Keras on TensorFlow and PyTorch.",
-            "--checkpoint, with Keras on JAX",
-            "Leave it out, and save with model.save or a ModelCheckpoint.",
-        )
     from jupyter_ddl.jax_training import batches, processes
 
     batches.begin()

@@ -22,7 +22,7 @@ from jupyter_ddl.jax_training.callbacks import note_samples
 from jupyter_ddl.jax_training.processes import covers_ranks, gathered, is_auto
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 
 class _Read:
@@ -44,6 +44,8 @@ def begin() -> None:
 def iterator(stock: Callable[..., Any], epochs: Any, distribution: Any) -> Iterator[Any]:
     """Yield the batches of one pass, as arrays of all ranks. Collective, at the first batch.
 
+    At each one and at the end, where their number is not known.
+
     Raises:
         InvalidInput: the ranks' batches differ.
     """
@@ -51,13 +53,15 @@ def iterator(stock: Callable[..., Any], epochs: Any, distribution: Any) -> Itera
         yield from stock(epochs, distribution)
         return
     rows: int | None = None
-    for batch in epochs.data_adapter.get_jax_iterator():
+    count = epochs.steps_per_epoch or epochs.num_batches
+    is_counted = count is not None and count != float("inf")
+    for batch in _while_all_have(epochs.data_adapter.get_jax_iterator(), is_counted=is_counted):
         parts = [part for part in jax.tree_util.tree_leaves(batch) if part is not None]
         if is_auto():
             _note(parts)
         if rows is None:
             rows = _rows(parts)
-            _compare(parts)
+            _compare(parts, int(count) if is_counted else None)
         elif not is_auto() and rows != _rows(parts):
             raise InvalidInput(
                 "With a distribution of the program's own all batches have one size.",
@@ -97,22 +101,54 @@ def distributed(batch: Any) -> Any:
     return jax.tree_util.tree_map(spread, batch)
 
 
+def _while_all_have(batches: Iterable[Any], *, is_counted: bool) -> Iterator[Any]:
+    """Yield batches; where they are not counted, as long as all ranks have one. Collective then, at each.
+
+    Raises:
+        InvalidInput: some ranks have one more than others, which would wait for them.
+    """
+    if is_counted:
+        yield from batches
+        return
+    left = iter(batches)
+    while True:
+        batch = next(left, None)
+        have = gathered(np.array([batch is not None]))[:, 0]
+        if not have.any():
+            return
+        if not have.all():
+            ranks = [rank for rank, has in enumerate(have) if not has]
+            raise InvalidInput(
+                "All ranks have as many batches.",
+                f"none left on ranks {ranks}, where others have one",
+                "Give each rank as many, or pass steps_per_epoch.",
+            )
+        yield batch
+
+
 def _note(parts: list[Any]) -> None:
     read = rank_state.here().part(_Read)
     for part in parts:
         read.checksum = zlib.crc32(np.ascontiguousarray(part).tobytes(), read.checksum)
 
 
-def _compare(parts: list[Any]) -> None:
-    """Compare the ranks' batches: their sizes, and under --auto all that they have read so far.
+def _compare(parts: list[Any], count: int | None = None) -> None:
+    """Compare the ranks' batches: their sizes, their number, and under --auto all that they have read so far.
 
     Raises:
         InvalidInput: they differ.
     """
     shapes = zlib.crc32(repr([(np.shape(part), str(part.dtype)) for part in parts]).encode())
     read = rank_state.here().part(_Read).checksum if is_auto() else 0
-    every = gathered(np.array([shapes, read], np.uint32))
-    rows = [tuple(row) for row in every.tolist()]
+    every = gathered(np.array([shapes, read, count or 0], np.uint32))
+    counts = every[:, 2].tolist()
+    if len(set(counts)) > 1:
+        raise InvalidInput(
+            "All ranks have as many batches.",
+            ", ".join(f"{number} on rank {rank}" for rank, number in enumerate(counts)),
+            "Give each rank as many rows, or pass steps_per_epoch.",
+        )
+    rows = [tuple(row) for row in every[:, :2].tolist()]
     if len(set(rows)) == 1:
         return
     usual = max(rows, key=rows.count)

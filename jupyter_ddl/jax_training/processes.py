@@ -17,7 +17,6 @@ from jax.experimental import multihost_utils
 from keras.src.utils.rng_utils import get_random_seed
 
 from jupyter_ddl.engine import rank_state, run_context
-from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.protocol.cell_options import GLOBAL
 
 if TYPE_CHECKING:
@@ -32,28 +31,25 @@ class _Auto:
     Attributes:
         distribution: of the current cell; None in a cell without --auto.
         before: what the program had set.
+        tag: a number that all ranks have for the cell, and no other cell.
     """
 
     def __init__(self) -> None:
         self.distribution: Any = None
         self.before: Any = None
+        self.tag = 0
 
 
 def begin(auto: AutoOptions | None) -> None:
     """Begin a cell. Collective, where it is to be distributed: every rank must call this.
 
     Raises:
-        InvalidInput: the batch is to be each rank's; JAX was used before its processes began.
+        InvalidInput: JAX was used before its processes began.
     """
     _end()
-    if auto is None or world_size() == 1:
+    if auto is None or world_size() == 1 or auto.batch != GLOBAL:
+        # With --batch per-rank each rank has arrays of its own: `auto_distribution`.
         return
-    if auto.batch != GLOBAL:
-        raise InvalidInput(
-            "With Keras on JAX the batch is that of all ranks together: a step is one program over all of them.",
-            f"--batch {auto.batch}",
-            "Write --batch global; for batches of the same size on each rank multiply batch_size by how many.",
-        )
     jax.distributed.initialize()
     ours = rank_state.here().part(_Auto)
     ours.before = keras.distribution.distribution()
@@ -75,6 +71,11 @@ def is_auto() -> bool:
     """Return whether `--auto` distributes the current cell, on more than one rank."""
     ours = rank_state.here().part(_Auto)
     return ours.distribution is not None and keras.distribution.distribution() is ours.distribution
+
+
+def tag_of_cell() -> int:
+    """Return the number that all ranks have for a cell with `--auto`."""
+    return rank_state.here().part(_Auto).tag
 
 
 def covers_ranks() -> bool:
@@ -114,5 +115,6 @@ def _make_alike() -> None:
     drawn = random.SystemRandom().randrange(_SEEDS)
     every = gathered(np.array([own is not None, (own or 0) % _SEEDS, drawn, _sum_of_numpy()]))
     first = every[0]
+    rank_state.here().part(_Auto).tag = int(first[2])
     if not first[0] or (every[:, (0, 1, 3)] != first[[0, 1, 3]]).any():
         keras.utils.set_random_seed(int(first[2]))

@@ -17,8 +17,9 @@ from keras.src.backend.jax import distribution_lib, trainer
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host.patching import Layer, patch
-from jupyter_ddl.jax_training import arrays, batches, callbacks
+from jupyter_ddl.jax_training import arrays, batches, callbacks, saving
 from jupyter_ddl.jax_training.processes import covers_ranks, is_alone, is_auto
+from jupyter_ddl.training.optimizer.distribution import is_distributed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 _TRAIN = ("fit", "train_on_batch")
 _METHODS = ("fit", "evaluate", "predict", "train_on_batch", "test_on_batch", "predict_on_batch")
 _inside: ContextVar[bool] = ContextVar("jupyter_ddl_jax_inside", default=False)
-_saving: ContextVar[bool] = ContextVar("jupyter_ddl_jax_saving", default=False)
 
 
 def install() -> None:
@@ -44,7 +44,7 @@ def install() -> None:
         (keras.saving, "save_weights"),
         (keras.models, "save_model"),
     ):
-        patch(owner, name, _save, Layer.AUTO)
+        patch(owner, name, saving.save, Layer.AUTO)
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class _Method:
     name: str
 
     def __call__(self, stock: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> Any:
-        if _inside.get() or not (covers_ranks() or self._is_refused(model)):
+        if _inside.get() or self._exchanges(model) or not (covers_ranks() or self._is_refused(model)):
             return stock(model, *args, **kwargs)
         arrays.make_global(model)
         token = _inside.set(True)
@@ -76,6 +76,23 @@ class _Method:
             return history
         finally:
             _inside.reset(token)
+
+    def _exchanges(self, model: Any) -> bool:
+        """Return whether a model's own steps exchange its gradients, in arrays of each rank's own.
+
+        Raises:
+            InvalidInput: they do, and Keras is to spread the arrays as well.
+        """
+        if not is_distributed(model.optimizer):
+            return False
+        if covers_ranks():
+            raise InvalidInput(
+                "On JAX a model is distributed once: by its optimizer, or by Keras.",
+                f"model.{self.name} with an optimizer that exchanges, under a distribution over the ranks",
+                "Call model.compile with a plain optimizer for --auto --batch global; leave --batch global out for an "
+                "optimizer that exchanges.",
+            )
+        return True
 
     def _is_refused(self, model: Any) -> bool:
         """Return False where a rank may do this by itself.
@@ -125,16 +142,3 @@ def _own(output: Any) -> Any:
     rank, ranks = jax.process_index(), jax.process_count()
     rows = output.shape[0] // ranks
     return _whole(output)[rank * rows : (rank + 1) * rows]
-
-
-def _save(stock: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Save on rank 0; all ranks return when the file is there. Collective under --auto, else the program decides."""
-    if not is_auto() or _saving.get():
-        return stock(*args, **kwargs)
-    token = _saving.set(True)
-    try:
-        answer = stock(*args, **kwargs) if jax.process_index() == 0 else None
-    finally:
-        _saving.reset(token)
-    multihost_utils.sync_global_devices("saved")
-    return answer

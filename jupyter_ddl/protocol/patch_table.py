@@ -286,6 +286,7 @@ PATCHES = (
     ),
     Declared("torch.Tensor", ("backward",), Layer.FIT, _BEFORE_CHANGES),
     Declared("torch.autograd", ("backward", "grad"), Layer.FIT, _BEFORE_CHANGES),
+    Declared("jax", ("grad", "value_and_grad"), Layer.FIT, _BEFORE_CHANGES),
     Declared("horovod", ("keras",), Layer.FIT, _OWN_KERAS),
     Declared("horovod.tensorflow", ("keras",), Layer.FIT, _OWN_KERAS),
     Declared(

@@ -79,9 +79,9 @@ def _install_for_keras_3() -> None:
 def _prepare_cells(state: RankState) -> None:
     """Prepare each cell that is to be distributed, or saved, or refuse it."""
     state.cells.prepare_with(auto_distribution.prepare)
-    # After it: the seed of a resumed training replaces the one drawn there.
-    state.cells.prepare_with(checkpoints.prepare)
     state.cells.prepare_with(jax_training.prepare)
+    # After them: the seed of a resumed training replaces the one drawn there.
+    state.cells.prepare_with(checkpoints.prepare)
     # This thread survives an interrupt during tracing.
     state.cells.prepare_with(interrupted_tracing.leave_graphs)
 
@@ -146,7 +146,6 @@ def _hook_training(_module: ModuleType) -> None:
         from jupyter_ddl.jax_training import wrapped_methods as on_jax
 
         on_jax.install()
-        return
     if keras_backend() == _TENSORFLOW:
         try:
             import horovod.tensorflow  # noqa: F401

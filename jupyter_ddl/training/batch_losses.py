@@ -125,12 +125,15 @@ class LossOfPart:
         """Return the kind: as a Python value, or as a tensor where only computed values show it."""
         if self._is_kerass():
             return Kind.SUM if is_vector or self.reduction == "sum" else Kind.MEAN
-        if self._found is None:
+        if self._found is None and not ops.is_functional():
             self._found = ops.number(int(Kind.UNKNOWN), "int32", "kind_of_loss")
         total = ops.total(ops.stop_gradient(value))
         parts = _of_each(ops.stop_gradient, (y_true, y_pred, sample_weight))
         masks = [backend.get_keras_mask(part) for part in keras.tree.flatten(y_pred)]
         try:
+            if self._found is None:
+                # Nothing of a function that is differentiated can be kept for the next step.
+                return self._compared(total, parts, masks)
             kind = ops.cond(
                 ops.equal(self._found.read_value(), int(Kind.UNKNOWN)),
                 lambda: self._compared(total, parts, masks),
@@ -138,7 +141,8 @@ class LossOfPart:
             )
         except Exception:  # noqa: BLE001 (whatever a user's function raises on half of a batch: then it needs a whole)
             kind = ops.cast(int(Kind.WHOLE), "int32")
-        self._found.assign(kind)
+        if self._found is not None:
+            self._found.assign(kind)
         return kind
 
     def _compared(self, whole: Any, parts: Any, masks: Any) -> Any:

@@ -194,7 +194,7 @@ def join() -> Any:
     Meanwhile this rank adds zeros to the allreduces of the others.
 
     Raises:
-        InvalidInput: Horovod is not initialised; Keras is on PyTorch.
+        InvalidInput: Horovod is not initialised; Keras is on PyTorch or JAX.
 
     Example:
         >>> for _ in range(1 + hvd.rank()):  # each rank has another number of batches

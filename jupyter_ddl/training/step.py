@@ -10,7 +10,7 @@ Runs on: every rank.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -20,6 +20,7 @@ from jupyter_ddl.training.step_settings import Manner
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
 
     from jupyter_ddl.training.backends.interface import Clock
 
@@ -110,6 +111,17 @@ class Step:
             with ops.after([everyone]):
                 self.turn.steps.assign_add(1)
         return self._totals[number]
+
+    def unchanged_at_the_end(self) -> AbstractContextManager[Any]:
+        """Return the context of the user's step: where no rank has a batch a functional one leaves the state as it was.
+
+        Collective: every rank must call this.
+        """
+        if self.exchange is None or not ops.is_functional():
+            return nullcontext()
+        # What is computed for the first time inside of a gradient could not be used outside of it.
+        totals = self.totals(self.exchange.process_set)
+        return ops.unchanged_unless(totals[1] > 0) if self.may_end_early else nullcontext()
 
     def share(self, process_set: Any) -> Any:
         """Return this rank's samples over the mean of all ranks' samples, a float64 scalar, as gradients may be.
@@ -270,10 +282,12 @@ def updated() -> None:
 def if_anybody_trains(process_set: Any, update: Any) -> None:
     """Call `update`, unless no rank has a batch for this step: then all are done.
 
+    A functional step leaves the state as it was then (`Step.unchanged_at_the_end`).
+
     Collective: every rank must call this.
     """
     step = _current.get()
-    if step is None or not step.may_end_early:
+    if step is None or not step.may_end_early or ops.is_functional():
         update()
         return
 
@@ -285,8 +299,11 @@ def if_anybody_trains(process_set: Any, update: Any) -> None:
 
 
 def key(variable: Any) -> int:
-    """Return what identifies a variable, whether Keras's or the backend's: Keras's holds one of these."""
-    return id(getattr(variable, "_value", variable))
+    """Return what identifies a variable, whether Keras's or the backend's: Keras's holds one of these.
+
+    On JAX it holds another array after each step, and there are no others.
+    """
+    return id(variable if ops.is_functional() else getattr(variable, "_value", variable))
 
 
 def _times(gradient: Any, factor: Any) -> Any:

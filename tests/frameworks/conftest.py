@@ -48,8 +48,24 @@ def jax_ranks() -> Iterator[Callable[[int], Session]]:
         yield of
 
 
+@pytest.fixture(scope="session")
+def keras_jax_ranks() -> Iterator[Callable[[int], Session]]:
+    """Return the same for ranks whose Keras is on JAX, and which are JAX's processes."""
+    pytest.importorskip("jax")
+
+    def begin(session: Session) -> None:
+        # JAX's processes begin before it computes.
+        if len(session.ranks) > 1:
+            session.run("import jax; jax.distributed.initialize()", timeout_s=100)
+
+    with _sessions("keras-jax", {"KERAS_BACKEND": "jax"}, "jax", begin) as of:
+        yield of
+
+
 @contextmanager
-def _sessions(name: str, environment: dict[str, str], framework: str = "torch") -> Iterator[Callable[[int], Session]]:
+def _sessions(
+    name: str, environment: dict[str, str], framework: str = "torch", begin: Callable[[Session], None] | None = None
+) -> Iterator[Callable[[int], Session]]:
     sessions: dict[int, Session] = {}
     with ExitStack() as stack:
 
@@ -62,6 +78,8 @@ def _sessions(name: str, environment: dict[str, str], framework: str = "torch") 
             if session is None or session.state is not None:
                 session = sessions[n] = jupyter_ddl.start(n=n, name=f"{name}-{n}", framework=framework, env=environment)
                 stack.callback(session.stop)
+                if begin is not None:
+                    begin(session)
             return session
 
         yield of

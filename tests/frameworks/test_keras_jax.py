@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
-import os
-import pickle
-import subprocess
-import sys
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from frameworks import keras_outcomes
-from frameworks.test_keras_torch import GLOBAL, TOLERANCE, TOLERANCE_HALF, assert_equal, on_ranks
+from frameworks.keras_equality import GLOBAL, alone_on, assert_equal, bound_of, of_any_backend, on_ranks
 from ranks.sizes import slow_but
 
-import jupyter_ddl
 from jupyter_ddl.errors import InvalidInput, RankError
-from jupyter_ddl.protocol.cell_options import AutoOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from jupyter_ddl.kernel.session import Session
 
 pytestmark = pytest.mark.mpi
 
-BACKEND = {"KERAS_BACKEND": "jax"}
 # Of pandas; and losses without a reduction, of which JAX takes no gradient.
 NOT_ON_JAX = ("data_frame", "summed_losses")
-PROGRAMS = [
-    path.stem
-    for path in sorted(keras_outcomes.OF_ANY.glob("*.py"))
-    if "tensorflow" not in path.read_text() and path.stem not in NOT_ON_JAX
-]
+PROGRAMS = [*of_any_backend(*NOT_ON_JAX), "custom_train_step_of_jax", "loaders_of_torch", "summed_losses_of_torch"]
 QUICK = ("batch_normalization", "odd_batch", "scheduled_checkpoints", "train_on_batch_loop", "weighted_samples")
 
 MODEL = """
@@ -48,48 +35,14 @@ def made():
 """
 
 
-@pytest.fixture(scope="module")
-def jax_ranks() -> Iterator[Callable[[int], Session]]:
-    """Return a function from a world size to ranks whose Keras is on JAX."""
-    pytest.importorskip("jax")
-    sessions: dict[int, Session] = {}
-    with ExitStack() as stack:
-
-        def of(n: int) -> Session:
-            if n not in sessions:
-                sessions[n] = jupyter_ddl.start(n=n, name=f"keras-jax-{n}", framework="jax", env=BACKEND)
-                stack.callback(sessions[n].stop)
-                # JAX's processes begin before it computes.
-                sessions[n].run("pass", auto=GLOBAL)
-            return sessions[n]
-
-        yield of
-
-
 @pytest.fixture
-def pair(jax_ranks: Callable[[int], Session]) -> Session:
-    return jax_ranks(2)
+def pair(keras_jax_ranks: Callable[[int], Session]) -> Session:
+    return keras_jax_ranks(2)
 
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dict[str, Any]]:
-    """Return a function from a program to what one process, which knows nothing of us, leaves behind."""
-    folder, known = tmp_path_factory.mktemp("alone-jax"), {}
-
-    def of(name: str) -> dict[str, Any]:
-        if name not in known:
-            names = QUICK if name in QUICK and not known.keys() & set(QUICK) else (name,)
-            command = [sys.executable, keras_outcomes.__file__, str(folder / "outcomes"), *names]
-            subprocess.run(command, check=True, env=os.environ | BACKEND, timeout=280)
-            known.update(pickle.loads((folder / "outcomes").read_bytes()))
-        assert "raised" not in known[name], known[name]["raised"]
-        return known[name]
-
-    return of
-
-
-def bound_of(name: str) -> float:
-    return TOLERANCE_HALF if name == "mixed_precision" else TOLERANCE
+    return alone_on("jax", tmp_path_factory.mktemp("alone-jax"), QUICK)
 
 
 @pytest.mark.parametrize("name", slow_but(QUICK, PROGRAMS))
@@ -104,9 +57,9 @@ def test_a_program_comes_to_what_one_process_does(
 @pytest.mark.parametrize("n", [1, 4])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_so_it_does_on_one_rank_and_on_four(
-    jax_ranks: Callable[[int], Session], n: int, name: str, alone: Callable[[str], dict[str, Any]], tmp_path: Path
+    keras_jax_ranks: Callable[[int], Session], n: int, name: str, alone: Callable[[str], dict[str, Any]], tmp_path: Path
 ) -> None:
-    for found in on_ranks(jax_ranks(n), name, tmp_path):
+    for found in on_ranks(keras_jax_ranks(n), name, tmp_path):
         assert_equal(found, alone(name), bound_of(name))
 
 
@@ -117,12 +70,9 @@ def refused(session: Session, code: str, match: str, **options: Any) -> None:
 
 def test_what_would_train_apart_is_refused(pair: Session) -> None:
     refused(pair, "made().fit(x, y, verbose=0)", "Several ranks train one model")
-    refused(pair, "made().fit(x, y, verbose=0)", "Write --batch global", auto=AutoOptions())
     refused(pair, "made().fit(x + rank, y, verbose=0)", "all ranks read the same batches", auto=GLOBAL)
-    refused(pair, "import jupyter_ddl.keras as hvd", "Horovod's API")
     backup = "made().fit(x, y, verbose=0, callbacks=[keras.callbacks.BackupAndRestore('b')])"
     refused(pair, backup, "BackupAndRestore saves and restores one process", auto=GLOBAL)
-    refused(pair, "pass", "--checkpoint saves trainings", checkpoint="kept", auto=GLOBAL)
     # Ranks and JAX's processes are as they were.
     history = "made().fit(x, y, verbose=0, batch_size=16).history['loss'][0] > 0"
     assert pair.run(MODEL + history, auto=GLOBAL, timeout_s=200).ranks[0].value == "True"
@@ -155,6 +105,40 @@ finally:
     first, second = pair.pull("found").values()
     assert first == second
     assert pair.pull("rows")[1] == (6, 1)
+
+
+def test_ranks_with_other_batches_are_named(pair: Session) -> None:
+    begin = """
+import jax
+jax.distributed.initialize()
+keras.utils.set_random_seed(3)
+keras.distribution.set_distribution(keras.distribution.DataParallel(auto_shard_dataset=False))
+try:
+    made().fit(%s, shuffle=False, verbose=0)
+finally:
+    keras.distribution.set_distribution(None)
+"""
+    refused(pair, begin % "x[: 16 + 8 * rank], y[: 16 + 8 * rank], batch_size=8", "2 on rank 0, 3 on rank 1")
+    batches = "((x[:8], y[:8]) for _ in range(2 + rank))"
+    refused(pair, begin % batches, "none left on ranks \\[0\\], where others have one")
+    refused(pair, f"made().fit({batches}, verbose=0)", "none left on ranks \\[0\\]", auto=GLOBAL)
+
+
+def test_one_rank_saves_under_auto(pair: Session, tmp_path: Path) -> None:
+    path = str(tmp_path / "model.keras")
+    code = f"""
+model = made()
+model.fit(x, y, batch_size=16, verbose=0)
+if rank == 0:
+    model.save({path!r})
+model.fit(x, y, batch_size=16, verbose=0)
+model.save({str(tmp_path / "other.keras")!r})
+weights = keras.models.load_model({str(tmp_path / "other.keras")!r}).get_weights()[0].tolist()
+same = weights == model.get_weights()[0].tolist()
+"""
+    pair.run(MODEL + code, auto=GLOBAL, timeout_s=200)
+    assert pair.pull("same") == {0: True, 1: True}
+    assert (tmp_path / "model.keras").is_file()
 
 
 def test_a_model_trains_on_after_a_failure_elsewhere(pair: Session) -> None:

@@ -81,12 +81,12 @@ model.fit(x, y, batch_size=16, epochs=2, verbose=0)
 }
 
 
-def alone(code: str, folder: Path) -> np.ndarray:
+def alone(code: str, folder: Path, backend: str = "torch") -> np.ndarray:
     """Return the weights that a process of its own ends with."""
     leave = f"import pickle, pathlib\npathlib.Path({str(folder / 'weights')!r}).write_bytes(pickle.dumps(weights))"
     (folder / "program.py").write_text(f"{code}{WEIGHTS}{leave}")
     command = [sys.executable, str(folder / "program.py")]
-    subprocess.run(command, check=True, env=os.environ | {"KERAS_BACKEND": "torch"}, timeout=100)
+    subprocess.run(command, check=True, env=os.environ | {"KERAS_BACKEND": backend}, timeout=100)
     found: np.ndarray = pickle.loads((folder / "weights").read_bytes())
     return found
 
@@ -121,6 +121,10 @@ OPTIONS = {
 
 @pytest.mark.parametrize("option", slow_but(("predivided", "a set of all"), OPTIONS))
 def test_an_option_of_horovods_optimizer(keras_pair: Session, option: str, tmp_path: Path) -> None:
+    check_option(keras_pair, option, tmp_path, "torch")
+
+
+def check_option(session: Session, option: str, folder: Path, backend: str) -> None:
     """A step of all ranks has rows 0, 2, ... of a batch on rank 0, and the others on rank 1."""
     rate = 0.01 if option == "sum" else 0.02
     made = "keras.optimizers.SGD(RATE)"
@@ -129,7 +133,7 @@ def test_an_option_of_horovods_optimizer(keras_pair: Session, option: str, tmp_p
     fit = "model.fit(X, Y, batch_size=SIZE, epochs=2, shuffle=False, verbose=0)"
     order = "order = np.concatenate([np.r_[i : i + 16 : 2, i + 1 : i + 16 : 2] for i in range(0, 96, 16)])\n"
     one = f"{order}model.compile({made.replace('RATE', '0.02')}, 'mse')\n{fit}"
-    wanted = alone(f"SIZE = 16\n{BEGIN}{one.replace('X, Y', 'x[order], y[order]')}", tmp_path)
+    wanted = alone(f"SIZE = 16\n{BEGIN}{one.replace('X, Y', 'x[order], y[order]')}", folder, backend)
     several = f"""
 import jupyter_ddl.keras as hvd
 hvd.init()
@@ -138,7 +142,7 @@ own = np.arange(hvd.rank(), 96, 2)
 model.compile(hvd.DistributedOptimizer({made.replace("RATE", str(rate))}, {OPTIONS[option]}), "mse")
 {fit.replace("X, Y", "x[own], y[own]")}
 """
-    compare(keras_pair, f"SIZE = 8\n{BEGIN}{several}", wanted, None)
+    compare(session, f"SIZE = 8\n{BEGIN}{several}", wanted, None)
 
 
 def test_layers_that_stay_each_ranks_own(keras_pair: Session) -> None:

@@ -26,7 +26,7 @@ def pair(keras_pair: Session) -> Session:
 GLOBAL = AutoOptions(batch="global")
 # Another seed on each rank, so that weights are alike by the broadcast alone.
 BEGIN = """
-import keras, numpy as np, torch
+import keras, numpy as np
 import horovod.keras as hvd
 hvd.init()
 keras.utils.set_random_seed(3 + hvd.rank())
@@ -42,6 +42,21 @@ model.compile(optimizer, "mse")
 broadcast = hvd.callbacks.BroadcastGlobalVariablesCallback(0)
 """
 FIT = "model.fit(x[part], y[part], batch_size=8, epochs=2, verbose=0, shuffle=False, callbacks=[broadcast])\n"
+# One rank takes the samples of both, in batches of those that both had.
+ALONE = """
+model = made()
+model.compile(keras.optimizers.SGD(0.05, momentum=0.9), "mse")
+keras.utils.set_random_seed(3)
+model.set_weights(made().get_weights())
+order = np.concatenate([np.r_[i : i + 16 : 2, i + 1 : i + 16 : 2] for i in range(0, 96, 16)])
+model.fit(x[order], y[order], batch_size=16, epochs=2, verbose=0, shuffle=False)
+"""
+FAILS = """
+class Fails(keras.callbacks.Callback):
+    def on_train_batch_end(self, batch, logs=None):
+        if hvd.rank() == 1 and batch == 2:
+            raise ValueError("broken")
+"""
 WEIGHTS = "weights = np.concatenate([weight.ravel() for weight in model.get_weights()])\n"
 
 
@@ -58,16 +73,7 @@ def message(session: Session, code: str, **options: Any) -> str:
 
 def test_a_program_of_horovods_trains_as_one_process_with_the_global_batch(pair: Session) -> None:
     first, second = weights(pair, BEGIN + FIT)
-    # One rank takes the samples of both, in batches of those that both had.
-    alone = """
-model = made()
-model.compile(keras.optimizers.SGD(0.05, momentum=0.9), "mse")
-keras.utils.set_random_seed(3)
-model.set_weights(made().get_weights())
-order = np.concatenate([np.r_[i : i + 16 : 2, i + 1 : i + 16 : 2] for i in range(0, 96, 16)])
-model.fit(x[order], y[order], batch_size=16, epochs=2, verbose=0, shuffle=False)
-"""
-    third, _ = weights(pair, BEGIN.replace("+ hvd.rank()", "") + alone, independent=True)
+    third, _ = weights(pair, BEGIN.replace("+ hvd.rank()", "") + ALONE, independent=True)
     assert np.array_equal(first, second)
     assert np.abs(first - third).max() < 1e-5
 
@@ -150,6 +156,7 @@ def test_ranks_with_different_numbers_of_batches_end_together(pair: Session) -> 
 
 def test_a_loop_of_the_programs_own(pair: Session) -> None:
     loop = """
+import torch
 hvd.broadcast_variables(model.variables, root_rank=0)
 for start in range(0, 48, 8):
     inputs, targets = torch.as_tensor(x[part][start : start + 8]), torch.as_tensor(y[part][start : start + 8])
@@ -176,13 +183,7 @@ def test_ranks_that_train_on_the_same_batches_are_warned(pair: Session) -> None:
 
 
 def test_a_rank_that_raises_releases_the_other_which_trains_on(pair: Session) -> None:
-    fails = """
-class Fails(keras.callbacks.Callback):
-    def on_train_batch_end(self, batch, logs=None):
-        if hvd.rank() == 1 and batch == 2:
-            raise ValueError("broken")
-"""
-    told = message(pair, BEGIN + fails + FIT.replace("[broadcast]", "[broadcast, Fails()]"))
+    told = message(pair, BEGIN + FAILS + FIT.replace("[broadcast]", "[broadcast, Fails()]"))
     assert "Rank 1 of 2" in told
     assert "ValueError: broken" in told
     first, second = weights(pair, FIT)

@@ -37,7 +37,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "pipelines": {"engine", "errors", "host", "protocol", "training"},
     "checkpoints": {"engine", "errors", "host", "protocol", "training"},
     "torch_training": {"engine", "errors", "host", "protocol"},
-    "jax_training": {"engine", "errors", "host", "protocol"},
+    "jax_training": {"engine", "errors", "host", "protocol", "training"},
     "ml": {"engine", "errors", "host", "paths", "protocol"},
     "auto_distribution": {"engine", "errors", "host", "pipelines", "protocol", "training"},
     # Programs of ranks, that import Horovod, TensorFlow and Keras as users' programs do.

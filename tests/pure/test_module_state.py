@@ -34,7 +34,7 @@ LISTED = {
     "legacy.sessions._in_v1": "what the module tensorflow.compat.v1 answers for",
     "training.backends.__init__.BACKEND": "Keras's, which is settled when it is imported",
     "training.backends.horovod.__path__": "where Python looks for a package's modules: nowhere",
-    "training.backends.torch_process_sets.global_process_set": "Horovod's name of the set of all ranks",
+    "training.backends.process_sets.global_process_set": "Horovod's name of the set of all ranks",
     "pipelines.owned_folders._own": "this process's folders on this host",
     "pipelines.cache._numbers": "numbers the files in them",
 }

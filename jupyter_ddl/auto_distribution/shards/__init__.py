@@ -6,7 +6,7 @@
 | `order`, `rows` | arrays: their order, and reading only this rank's rows |
 | `batches`, `slices` | all other data: the whole batch is made, and this rank's part is kept |
 | `datasets`, `noted_datasets` | all of these as a tf.data.Dataset |
-| `loaders` | the same for Keras on PyTorch |
+| `loaders` | the same for Keras on PyTorch and JAX |
 | `texts` | why batches cannot be divided |
 | `adapter` | the Keras data adapter of this rank's part of each batch |
 | `whole_batches` | evaluation: every n-th whole batch |

@@ -16,7 +16,7 @@ from keras.src.trainers.data_adapters.torch_data_loader_adapter import TorchData
 from jupyter_ddl.auto_distribution.shards.batch_agreement import BatchAgreement
 from jupyter_ddl.auto_distribution.shards.shard_bounds import Place
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.training.backends import BACKEND, TENSORFLOW, hvd
+from jupyter_ddl.training.backends import BACKEND, JAX, TENSORFLOW, hvd
 from jupyter_ddl.training.fit.first_batches import ALL_FULL, UNKNOWN, Known
 from jupyter_ddl.training.requirements import require_horovod
 
@@ -66,6 +66,13 @@ class Parts(DataAdapter):
             self._dataset = loaders.of_parts(whole, self._place, self.agreement, is_endless=self._is_endless())
         return self._dataset
 
+    def get_jax_iterator(self) -> Any:
+        """Return what gives this rank's parts to Keras on JAX, in one pass."""
+        from jupyter_ddl.auto_distribution.shards import loaders
+
+        whole = self._whole.get_jax_iterator()
+        return iter(loaders.of_parts(whole, self._place, self.agreement, is_endless=self._is_endless()))
+
     def _whole_shuffles(self) -> Any:
         return getattr(self._whole, "_shuffle", False)
 
@@ -82,7 +89,7 @@ class Parts(DataAdapter):
         Args:
             taken: batches of this rank in the epoch.
         """
-        if self.samples is None and self._steps is None and taken < (self._whole.num_batches or 0):
+        if BACKEND != JAX and self.samples is None and self._steps is None and taken < (self._whole.num_batches or 0):
             iter(self._dataset if BACKEND == TENSORFLOW else self.get_torch_dataloader())
 
     @property

@@ -105,13 +105,21 @@ class EveryNth(PyDatasetAdapter):
 
     def get_torch_dataloader(self) -> Any:
         """Return what gives this rank's batches to Keras on PyTorch. The first is made once more, to see what draws."""
+        return () if self._is_empty() else super().get_torch_dataloader()
+
+    def get_jax_iterator(self) -> Any:
+        """Return what gives this rank's batches to Keras on JAX, in one pass."""
+        return iter(()) if self._is_empty() else super().get_jax_iterator()
+
+    def _is_empty(self) -> bool:
+        """Return whether this rank has no batch; the first is made, once, to see what draws."""
         if self.num_batches == 0:
-            return ()
+            return True
         if not self._is_apart:
             self._is_apart = True
             with self._draws.set_apart(self._rank):
                 self._own[0]
-        return super().get_torch_dataloader()
+        return False
 
     def first_batch(self) -> Any:
         """Return the first batch of one process, as an adapter of it alone."""

@@ -1,10 +1,10 @@
-"""Gives Keras on PyTorch this rank's part of each batch, or its whole batches, from a DataLoader of one process's.
+"""Gives Keras on PyTorch and JAX this rank's part of each batch, or its whole batches, from those of one process.
 
 Where batches are drawn by row numbers, as of arrays and of a program's own map-style DataLoader, a rank reads only its
 rows: the numbers are divided. Otherwise each rank makes the whole batch, and keeps its part. All ranks draw their
 orders from like random states, as often as one process does.
 
-Runs on: every rank, where Keras is on PyTorch.
+Runs on: every rank, where Keras is on PyTorch or JAX.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
-from torch.utils.data import IterableDataset
 
 from jupyter_ddl.auto_distribution.shards.slices import sliced
 from jupyter_ddl.auto_distribution.shards.texts import REMEDY, RULE, TOO_SMALL
@@ -151,7 +150,9 @@ class PartsOfNumbers(PartsOfBatches):
 
 
 def _draws_numbers(loader: Any) -> bool:
-    is_iterable = isinstance(getattr(loader, "dataset", None), IterableDataset)
+    kinds = type(getattr(loader, "dataset", None)).__mro__
+    # Without importing PyTorch.
+    is_iterable = any(one.__name__ == "IterableDataset" and one.__module__.startswith("torch.") for one in kinds)
     return getattr(loader, "batch_sampler", None) is not None and not is_iterable
 
 

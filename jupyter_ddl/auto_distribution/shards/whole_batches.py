@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
 from keras.src.trainers.data_adapters.data_adapter import DataAdapter
-from keras.src.trainers.data_adapters.data_adapter_utils import get_torch_dataloader
+from keras.src.trainers.data_adapters.data_adapter_utils import get_jax_iterator, get_torch_dataloader
 from keras.src.trainers.data_adapters.generator_data_adapter import GeneratorDataAdapter
 from keras.src.trainers.data_adapters.py_dataset_adapter import PyDatasetAdapter
 from keras.src.trainers.data_adapters.torch_data_loader_adapter import TorchDataLoaderAdapter
@@ -73,6 +73,12 @@ class Shares(DataAdapter):
             whole = self._whole.get_torch_dataloader()
             self._loader = loaders.of_shares(whole, self._place, self._steps, self.agreement)
         return self._loader
+
+    def get_jax_iterator(self) -> Any:
+        """Return what gives this rank's batches to Keras on JAX, in one pass."""
+        from jupyter_ddl.auto_distribution.shards import loaders
+
+        return iter(loaders.of_shares(self._whole.get_jax_iterator(), self._place, self._steps, self.agreement))
 
     def first_batch(self) -> Any:
         """Return the first batch of one process, as an adapter of it alone."""
@@ -151,6 +157,10 @@ class OneBatch(DataAdapter):
         """Return what gives it to Keras on PyTorch."""
         return get_torch_dataloader([self._batch])
 
+    def get_jax_iterator(self) -> Any:
+        """Return what gives it to Keras on JAX."""
+        return get_jax_iterator([self._batch])
+
     @property
     def num_batches(self) -> int:
         """One."""
@@ -179,3 +189,7 @@ class FirstBatch(OneBatch):
     def get_torch_dataloader(self) -> Any:
         """Return what gives it to Keras on PyTorch."""
         return itertools.islice(self._whole.get_torch_dataloader(), 1)
+
+    def get_jax_iterator(self) -> Any:
+        """Return what gives it to Keras on JAX."""
+        return itertools.islice(self._whole.get_jax_iterator(), 1)

@@ -7,13 +7,15 @@
 | `tensorflow_clock`, `tensorflow_last_batch` | what a graph of TensorFlow's measures and keeps |
 | `torch_ops`, `torch_variables`, `torch_clock`, `torch_arrays` | PyTorch |
 | `torch_collectives`, `torch_process_sets` | Horovod's API over torch.distributed |
-| `environment_ranks`, `horovod` | this rank without Horovod; the package that Horovod is else |
+| `jax_ops`, `jax_program`, `jax_clock`, `jax_arrays` | JAX, where a step is one program of all ranks |
+| `jax_collectives`, `jax_meshes` | Horovod's API over JAX's processes |
+| `environment_ranks`, `process_sets`, `horovod` | ranks without Horovod; the package that Horovod is else |
 | `made_functions` | attributes of a model while Keras makes a function of it |
 | `refused` | names that a backend has nothing for |
 
 `hvd` has Horovod's names: with TensorFlow it is `horovod.tensorflow`. `ops` are the operations of a training step, and
 `arrays` what `--auto` does with arrays outside of steps. A step of TensorFlow is traced once, so what depends on values
-must be an operation there; PyTorch runs them at once.
+must be an operation there; PyTorch runs them at once. On JAX a step is a function of its state.
 
 Keras's backend is settled when Keras is imported. To add one: a module with the functions of `Ops`, one with those of
 Horovod's that `torch_collectives` has, and a branch here.
@@ -30,20 +32,16 @@ import keras
 if TYPE_CHECKING:
     from jupyter_ddl.training.backends.interface import Arrays, Ops
 
-from jupyter_ddl.errors import InvalidInput
-
 TENSORFLOW, TORCH, JAX = "tensorflow", "torch", "jax"
 BACKEND: str = keras.config.backend()
 hvd: Any
 ops: Ops
 arrays: Arrays
 if BACKEND == JAX:
-    raise InvalidInput(
-        "Horovod's API and jupyter_ddl.keras are for Keras on TensorFlow and PyTorch: a step on JAX takes no exchange.",
-        "KERAS_BACKEND=jax",
-        "Write the program for one process, and run it with %%distributed --auto --batch global.",
-    )
-if BACKEND == TORCH:
+    from jupyter_ddl.training.backends import jax_arrays, jax_collectives, jax_ops
+
+    hvd, ops, arrays = jax_collectives, cast("Ops", jax_ops), cast("Arrays", jax_arrays)
+elif BACKEND == TORCH:
     from jupyter_ddl.training.backends import torch_arrays, torch_collectives, torch_ops
 
     hvd, ops, arrays = torch_collectives, cast("Ops", torch_ops), cast("Arrays", torch_arrays)

@@ -39,7 +39,7 @@ def _of_environment(name: str) -> int:
     value = os.environ.get(name)
     if value is None:
         raise InvalidInput(
-            "With Keras on PyTorch a rank is a process of `%ddl start` or of `jupyter ddl run`.",
+            "Without Horovod a rank is a process of `%ddl start` or of `jupyter ddl run`.",
             f"no {name} in the environment",
             "Start the program by one of them, or by torchrun.",
         )

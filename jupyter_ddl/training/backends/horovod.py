@@ -1,4 +1,4 @@
-"""Stands in for the package `horovod` where Keras is on PyTorch and there is none: its `keras` is jupyter_ddl.keras.
+"""Stands in for the package `horovod` where Keras is not on TensorFlow and there is none: its `keras` is ours.
 
 Runs on: every rank.
 """

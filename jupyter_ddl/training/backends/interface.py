@@ -158,6 +158,24 @@ class Ops(Protocol):
     def runs_at_once(self) -> bool:
         """Return whether operations run as they are called, and are not traced."""
 
+    def is_functional(self) -> bool:
+        """Return whether a step is a function of its state: what it computes is gone but for what it returns."""
+
+    def unchanged_unless(self, condition: Condition) -> AbstractContextManager[None]:
+        """Return a context that leaves the model's state as it was, where the condition does not hold.
+
+        In a step that is functional only.
+        """
+
+    def is_one_program(self) -> bool:
+        """Return whether Keras itself makes one program of a step on all ranks, by `keras.distribution` on JAX."""
+
+    def can_be_read(self, optimizer: Any) -> bool:
+        """Return whether an optimizer's variables have values: a release in a step of JAX's may have taken them."""
+
+    def take_step(self, model: Any, batch: Any) -> None:
+        """Take a step of a model's training outside of Keras's loop."""
+
     def divided(self, gradient: Tensor, divisor: int) -> Tensor:
         """Return a gradient, which may be slices, divided by a number."""
 
@@ -295,7 +313,7 @@ class Ops(Protocol):
         force: bool,
         step_around: Callable[[Callable[[Any], Any]], Callable[[Any], Any]],
         *,
-        exchanges: bool,
+        process_set: Any,
     ) -> Any:
         """Make a model's train function of a step that is around the user's; where it exchanges, uncompiled by XLA.
 
@@ -304,7 +322,8 @@ class Ops(Protocol):
             model: whose train function it is. Its `_jit_compile` is as the user wants it afterwards.
             force: make it again where there is one.
             step_around: from the user's step to the one that is called for each batch.
-            exchanges: the step exchanges gradients, for which no compiler has a kernel.
+            process_set: the ranks that exchange gradients in the step, for which XLA has no kernel but JAX's; None
+                where none do.
         """
 
     def join(self) -> int:

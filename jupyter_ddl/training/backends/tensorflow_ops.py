@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -82,6 +83,31 @@ def equal(value: Any, other: Any) -> Any:
 def runs_at_once() -> bool:
     """Return whether operations run as they are called, and are not traced."""
     return bool(tf.executing_eagerly())
+
+
+def is_functional() -> bool:
+    """Return False."""
+    return False
+
+
+def unchanged_unless(condition: Any) -> AbstractContextManager[None]:  # noqa: ARG001 (JAX's)
+    """Return an empty context: the optimizer asks by itself whether to update."""
+    return nullcontext()
+
+
+def is_one_program() -> bool:
+    """Return False."""
+    return False
+
+
+def can_be_read(optimizer: Any) -> bool:  # noqa: ARG001 (JAX's)
+    """Return True."""
+    return True
+
+
+def take_step(model: Any, batch: Any) -> None:
+    """Take a step of a model's training outside of Keras's loop."""
+    model.train_function([batch])
 
 
 def divided(gradient: Any, divisor: int) -> Any:
@@ -307,14 +333,14 @@ def make_train_function(
     force: bool,
     step_around: Callable[[Callable[[Any], Any]], Callable[[Any], Any]],
     *,
-    exchanges: bool,
+    process_set: Any,
 ) -> Any:
     """Make a model's train function of a step that is around the user's, which Keras takes from the model now.
 
     Where it exchanges gradients it is made without XLA. Evaluation and prediction stay with XLA, where the user asked
     for it.
     """
-    with attributes_set(model, train_step=step_around(model.train_step), **(UNCOMPILED if exchanges else {})):
+    with attributes_set(model, train_step=step_around(model.train_step), **({} if process_set is None else UNCOMPILED)):
         return stock(model, force)
 
 

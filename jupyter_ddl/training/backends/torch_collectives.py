@@ -8,7 +8,6 @@ same order.
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import Any
 
 import torch
@@ -16,18 +15,18 @@ import torch.distributed as dist
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.training.backends.environment_ranks import cross_rank, local_rank, local_size, rank, size
-from jupyter_ddl.training.backends.torch_process_sets import (
+from jupyter_ddl.training.backends.process_sets import (
+    Op,
     ProcessSet,
     add_process_set,
     global_process_set,
-    group_of,
-    init,
     is_initialized,
     remove_process_set,
-    shutdown,
 )
+from jupyter_ddl.training.backends.torch_process_sets import group_of, init, shutdown
 
 __all__ = [
+    "Op",
     "ProcessSet",
     "add_process_set",
     "cross_rank",
@@ -41,17 +40,6 @@ __all__ = [
     "shutdown",
     "size",
 ]
-
-
-class Op(IntEnum):
-    """How values are reduced; by Horovod's numbers."""
-
-    Average = 0
-    Sum = 1
-    Adasum = 2
-    Min = 3
-    Max = 4
-    Product = 5
 
 
 Average, Sum, Adasum, Min, Max, Product = Op

@@ -85,6 +85,31 @@ def runs_at_once() -> bool:
     return True
 
 
+def is_functional() -> bool:
+    """Return False."""
+    return False
+
+
+def unchanged_unless(condition: Any) -> AbstractContextManager[None]:  # noqa: ARG001 (JAX's)
+    """Return an empty context: the optimizer asks by itself whether to update."""
+    return nullcontext()
+
+
+def is_one_program() -> bool:
+    """Return False."""
+    return False
+
+
+def can_be_read(optimizer: Any) -> bool:  # noqa: ARG001 (JAX's)
+    """Return True."""
+    return True
+
+
+def take_step(model: Any, batch: Any) -> None:
+    """Take a step of a model's training outside of Keras's loop."""
+    model.train_function([batch])
+
+
 def divided(gradient: torch.Tensor, divisor: int) -> torch.Tensor:
     """Return a gradient divided by a number."""
     return gradient / divisor
@@ -299,13 +324,13 @@ def make_train_function(
     force: bool,
     step_around: Callable[[Callable[[Any], Any]], Callable[[Any], Any]],
     *,
-    exchanges: bool,
+    process_set: Any,
 ) -> Any:
     """Make a model's train function, which looks for the model's `train_step` at each call; and put ours around it.
 
     Where it exchanges gradients it is made without torch.compile.
     """
-    with attributes_set(model, **(UNCOMPILED if exchanges else {})):
+    with attributes_set(model, **({} if process_set is None else UNCOMPILED)):
         answer = stock(model, force)
     made = model.train_function
     taken = step_around(lambda data: made([data]))

@@ -93,5 +93,5 @@ def _several(variables: Any) -> list[Any]:
 
 
 def _identity(variable: Any) -> int:
-    """Return the same number for a Keras variable and for the backend's variable inside it."""
-    return id(variable.value if isinstance(variable, keras.Variable) else variable)
+    """Return the same number for a Keras variable and for the backend's variable inside it, where it has one."""
+    return id(variable.value if isinstance(variable, keras.Variable) and not ops.is_functional() else variable)

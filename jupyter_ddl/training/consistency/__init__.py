@@ -3,7 +3,7 @@
 | module | owns |
 |---|---|
 | `sync`, `comparison`, `drift` | the ranks' weights: the proof, the cheap comparison, the report of a difference |
-| `same_batches`, `same_gradients`, `torch_same_gradients` | ranks that train on the same batches |
+| `same_batches`, `same_gradients`, `eager_same_gradients` | ranks that train on the same batches |
 
 Runs on: every rank.
 """

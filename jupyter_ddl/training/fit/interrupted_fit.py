@@ -23,7 +23,7 @@ import numpy as np
 from jupyter_ddl.engine import rank_state
 from jupyter_ddl.errors import RanksOutOfSync
 from jupyter_ddl.protocol.rank_sets import named
-from jupyter_ddl.training.backends import hvd
+from jupyter_ddl.training.backends import hvd, ops
 from jupyter_ddl.training.collectives import broadcast_variables
 from jupyter_ddl.training.consistency.comparison import Comparison
 from jupyter_ddl.training.fit.first_batches import Cut
@@ -57,13 +57,13 @@ _apart: WeakSet[Any] = WeakSet()
 def begin_cell(_cell: Cell) -> None:
     """Note what the last cell left, before the program changes it."""
     last_failed = rank_state.here().cells.last_failed
-    for optimizer in all_distributed():
+    for optimizer in filter(ops.can_be_read, all_distributed()):
         taken = int(optimizer.iterations.numpy())
         if last_failed and taken != _iterations.get(optimizer, 0):
             _note(optimizer)
         _iterations[optimizer] = taken
     for optimizer, left in _left.items():
-        if left.digest is None:
+        if left.digest is None and ops.can_be_read(optimizer):
             left.digest = _digest(optimizer)
 
 

@@ -30,6 +30,9 @@ _TRIES = 3
 class Telemetry(keras.callbacks.Callback):
     """A source of the meter while `fit` runs. It must come before every other callback.
 
+    It asks for `_model`: on JAX `model` gives the model its variables back from the step that runs, which the sampler's
+    thread must not. Source: keras 3.15, src/callbacks/callback.py
+
     The wait for batches is the difference of two sums: when the batches were there, and when they were requested.
 
     Args:
@@ -115,7 +118,7 @@ class Telemetry(keras.callbacks.Callback):
             self._mark_s = now_s
         clock = self._clock()
         if clock is not None:
-            if self.model.steps_per_execution > 1:
+            if self._model.steps_per_execution > 1:
                 self._begun_steps = clock.read().steps
             count, total_s, _ = self._asked
             since_s = now_s - clock.origin_s
@@ -147,7 +150,7 @@ class Telemetry(keras.callbacks.Callback):
 
     def _steps_of_call(self, clock: Clock | None) -> int:
         """Return how many steps the train function has just taken: the last call of an epoch may take fewer."""
-        at_once: int = self.model.steps_per_execution
+        at_once: int = self._model.steps_per_execution
         if at_once == 1 or clock is None:
             return at_once
         return min(max(1, clock.read().steps - self._begun_steps), at_once)
@@ -241,8 +244,8 @@ class Telemetry(keras.callbacks.Callback):
         # A step that XLA compiles has no figures.
         batch = f", batch {self._largest:,}" if self._largest else ""
         # Keras's count_params refuses subclasses that it takes for unbuilt.
-        parameters = sum(math.prod(weight.shape) for weight in self.model.weights)
-        return f"{type(self.model).__name__}, {parameters:,} parameters{batch}"
+        parameters = sum(math.prod(weight.shape) for weight in self._model.weights)
+        return f"{type(self._model).__name__}, {parameters:,} parameters{batch}"
 
 
 def _numbers(logs: Any) -> dict[str, float]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import keras
 
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.training.backends import ops
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -90,7 +91,7 @@ class EpochBarrier(keras.callbacks.Callback):
         try:
             while True:
                 before = self._trained()
-                self._step([batch])
+                self._step(batch)
                 if not turn.present.numpy():
                     break
             # Without a batch on any rank it was no step. Steps that know this skip the update themselves; the others,
@@ -107,8 +108,8 @@ class EpochBarrier(keras.callbacks.Callback):
         changed = [*self.model.trainable_variables, *self.model.optimizer.variables]
         return [(variable, variable.numpy()) for variable in changed]
 
-    def _step(self, batches: list[Any]) -> None:
-        self.model.train_function(batches)
+    def _step(self, batch: Any) -> None:
+        ops.take_step(self.model, batch)
         self._after_step()
 
 

@@ -22,7 +22,7 @@ import keras
 from jupyter_ddl.engine import rank_state, run_context
 from jupyter_ddl.host.patching import Layer, patch
 from jupyter_ddl.training import batch_losses, batch_means, step
-from jupyter_ddl.training.backends import BACKEND, TENSORFLOW, hvd, ops
+from jupyter_ddl.training.backends import BACKEND, TENSORFLOW, TORCH, hvd, ops
 from jupyter_ddl.training.consistency import same_batches
 from jupyter_ddl.training.fit import interrupted_fit, on_batch
 from jupyter_ddl.training.fit.first_batches import Batches, agree
@@ -75,10 +75,14 @@ def install(saver: Saver = unsaved) -> None:
 
         patch(keras.Model, "make_test_function", make_test_function, Layer.FIT)
         early_exchange.install()
-    else:
+    elif BACKEND == TORCH:
         from jupyter_ddl.training.optimizer import torch_backward
 
         torch_backward.install()
+    else:
+        from jupyter_ddl.training.optimizer import jax_gradients
+
+        jax_gradients.install()
     batch_losses.install()
     batch_means.install()
     rank_state.here().cells.prepare_with(interrupted_fit.begin_cell)
@@ -91,6 +95,8 @@ def _initialise_scaling(stock: Callable[..., None], scaling: Any, *args: Any, **
 
 
 def _make_train_function(stock: Callable[..., Any], model: Any, force: bool = False) -> Any:
+    if ops.is_one_program():
+        return stock(model, force)
     batches = _batches.get(model, Batches.unknown())
     made = _made.get(model)
     if is_distributed(model.optimizer) and (made is None or (made.batches, made.manner) != (batches, manner())):
@@ -106,7 +112,7 @@ def _make_train_function(stock: Callable[..., Any], model: Any, force: bool = Fa
         model,
         force,
         lambda users_step: _step_around(users_step, model, batches),
-        exchanges=is_distributed(model.optimizer),
+        process_set=exchange_of(model.optimizer).process_set if is_distributed(model.optimizer) else None,
     )
 
 
@@ -137,7 +143,8 @@ def _step_around(users_step: Callable[[Any], Any], model: Any, batches: Batches)
             if how.exchanges_early and exchange is not None:
                 # Here, and not in a branch of the program's own, to which the tensor would belong.
                 made.totals(exchange.process_set)
-            logs = users_step(data)
+            with made.unchanged_at_the_end():
+                logs = users_step(data)
         if turn.clock is not None:
             turn.clock.step_ends()
         return logs
@@ -155,8 +162,9 @@ class _Fit:
         rank_state.here().variables.check()
         distributed = is_distributed(model.optimizer) and hvd.is_initialized() and hvd.size() > 1
         is_first = not distributed or exchange_of(model.optimizer).process_set.rank() == 0
-        sampled = [Telemetry(lambda: clock_of(model), is_first=is_first)] if run_context.is_sampled() else []
-        before: list[Any] = sampled
+        is_elsewhere = ops.is_one_program()
+        is_sampled = run_context.is_sampled() and not is_elsewhere
+        before: list[Any] = [Telemetry(lambda: clock_of(model), is_first=is_first)] if is_sampled else []
         after: list[Any] = []
         call = inspect.signature(stock).bind(model, *args, **kwargs)
         if run_context.current() is not None:
@@ -164,7 +172,7 @@ class _Fit:
         if distributed:
             first, last = _callbacks(model, call.arguments)
             before, after = before + first, after + last
-        elif ranks_that_train() > 1:
+        elif ranks_that_train() > 1 and not is_elsewhere:
             after = [_warning(model)]
         given: Any = call.arguments.get("callbacks")
         is_list = isinstance(given, keras.callbacks.CallbackList)

@@ -93,6 +93,7 @@ def DistributedOptimizer(  # noqa: N802 (Horovod's name)
         same_batches=same_batches,
     )
     passes = options.backward_passes(backward_passes_per_step)
+    options.require_accumulation(passes)
     accumulation = Accumulation(passes, average=average_aggregated_gradients) if passes > 1 else None
     distribute(optimizer, exchange, accumulation, LocalVariables(scaled=scale_local_gradients))
     if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):

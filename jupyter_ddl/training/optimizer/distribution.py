@@ -80,6 +80,17 @@ class DistributedMixin:
                 step.if_anybody_trains(self._exchange.process_set, add)
         step.updated()
 
+    def stateless_apply(self, optimizer_variables: Any, grads: Any, trainable_variables: Any) -> Any:
+        """Exchange the gradients, then return the variables as the plain optimizer updates them.
+
+        A LossScaleOptimizer's own does not call `apply`.
+
+        Collective: every rank must call this, in the same order.
+        """
+        reduced = self._reduced(list(grads), list(self._trainable_variables))  # type: ignore[attr-defined]
+        with _as(_reduced, self), _as(_updating, True):
+            return super().stateless_apply(optimizer_variables, reduced, trainable_variables)  # type: ignore[misc]
+
     @unconverted
     def apply_gradients(self, grads_and_vars: Any) -> Any:
         """Update as the plain optimizer does; the code of a class of the user's own runs after the exchange.

@@ -120,11 +120,11 @@ class Exchange:
 
 
 def comparison_of_loops() -> Any:
-    """Return the backend's module that finds ranks with equal gradients in a loop of the program's own."""
+    """Return the module that finds ranks with equal gradients in a loop of the program's own."""
     if BACKEND == TENSORFLOW:
         from jupyter_ddl.training.consistency import same_gradients
 
         return same_gradients
-    from jupyter_ddl.training.consistency import torch_same_gradients
+    from jupyter_ddl.training.consistency import eager_same_gradients
 
-    return torch_same_gradients
+    return eager_same_gradients

@@ -10,7 +10,7 @@ from typing import Any
 import keras
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.training.backends import BACKEND, TENSORFLOW, global_process_set, hvd
+from jupyter_ddl.training.backends import BACKEND, TENSORFLOW, global_process_set, hvd, ops
 from jupyter_ddl.training.optimizer import groups as gradient_groups
 
 
@@ -93,6 +93,20 @@ def backward_passes(number: Any) -> int:
             "backward_passes_per_step must be a whole number above 0.", repr(number), "Pass 1, 2, 3, ..."
         )
     return number
+
+
+def require_accumulation(passes: int) -> None:
+    """Raise where this backend does not add up the gradients of several backward passes.
+
+    Raises:
+        InvalidInput: a step is a function of its state, which is the Keras optimizer's.
+    """
+    if passes > 1 and ops.is_functional():
+        raise InvalidInput(
+            f"On {BACKEND} the Keras optimizer adds up the gradients of several backward passes.",
+            f"backward_passes_per_step={passes}",
+            f"Pass gradient_accumulation_steps={passes} to the Keras optimizer: it takes their mean.",
+        )
 
 
 def variables_of(layers: Any) -> list[Any]:

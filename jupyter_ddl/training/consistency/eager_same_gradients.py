@@ -1,4 +1,4 @@
-"""Finds ranks that train on the same batches in custom loops on PyTorch, as `same_gradients` does on TensorFlow.
+"""Finds ranks that train on the same batches in custom loops on PyTorch and JAX, as `same_gradients` on TensorFlow.
 
 Runs on: every rank. Nothing here is a collective.
 """
@@ -8,13 +8,14 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from jupyter_ddl.engine import rank_state
+from jupyter_ddl.training.backends import ops
 from jupyter_ddl.training.consistency import same_batches
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    import torch
 
     from jupyter_ddl.engine.cells import Cell
 
@@ -44,13 +45,13 @@ def look(own: Sequence[Any], reduced: Sequence[Any], exchange: Any) -> None:
     exchanges = rank_state.here().part(Exchanges)
     if not same_batches.compares(exchange) or exchanges.looked == same_batches.FIRST_BATCHES:
         return
-    pairs = [(a, b) for a, b in zip(own, reduced, strict=True) if a is not None and a.is_floating_point()]
+    pairs = [(a, b) for a, b in zip(own, reduced, strict=True) if a is not None and "float" in str(a.dtype)]
     if not pairs:
         return
     tolerance = same_batches.tolerance(exchange)
     # Two suffice.
-    chosen = [pairs[0], *pairs[1:][-1:]]
-    alike = all(_are_alike(a, b, tolerance) for a, b in chosen) and any(float(a.norm()) > 0.0 for a, _ in chosen)
+    chosen = [(_array(a), _array(b)) for a, b in (pairs[0], *pairs[1:][-1:])]
+    alike = all(_are_alike(a, b, tolerance) for a, b in chosen) and any(np.linalg.norm(a) > 0.0 for a, _ in chosen)
     exchanges.looked += 1
     exchanges.same += alike and not _is_of_alike_inputs(chosen[0][0])
     if exchanges.same == same_batches.FIRST_BATCHES:
@@ -58,12 +59,15 @@ def look(own: Sequence[Any], reduced: Sequence[Any], exchange: Any) -> None:
         print(same_batches.warning(range(ranks), ranks, same_batches.LOOP), file=sys.stderr)
 
 
-def _are_alike(own: torch.Tensor, average: torch.Tensor, tolerance: float) -> bool:
-    own, average = own.float(), average.float()
-    return float((own - average).norm()) <= tolerance * float(own.norm())
+def _array(gradient: Any) -> Any:
+    return ops.array(gradient).astype(np.float32)
 
 
-def _is_of_alike_inputs(gradient: torch.Tensor) -> bool:
+def _are_alike(own: Any, average: Any, tolerance: float) -> bool:
+    return bool(np.linalg.norm(own - average) <= tolerance * np.linalg.norm(own))
+
+
+def _is_of_alike_inputs(gradient: Any) -> bool:
     """Return whether all inputs of a layer of this gradient had one value, as of an array of ones."""
     if gradient.ndim < 2:
         return False
