@@ -22,7 +22,7 @@ def test_keras_trains_on_jax_by_itself_and_by_horovods_api(capsys: pytest.Captur
     told = capsys.readouterr().out
     assert figures["ranks"] == 2
     assert figures["mean"] == 0.5
-    assert figures["accuracy"] > 0.9
+    assert figures["accuracy"] > 0.95
     assert len(figures["checksums"]) == 1
     assert "Rank 1 of 2" in told
     assert "a broken image" in told
