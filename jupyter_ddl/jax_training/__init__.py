@@ -1,4 +1,7 @@
-"""Trains Keras on JAX on all ranks: one program over the devices of all processes, by `keras.distribution`.
+"""Trains Keras on JAX with `--auto --batch global`: one program over all processes' devices, by `keras.distribution`.
+
+A model whose optimizer exchanges (`jupyter_ddl.keras`, and `--batch per-rank`) is trained by `training`, as on the
+other backends.
 
 A step on JAX is a function of its state, so nothing of ours runs in it. Variables are arrays of all processes, batches
 are spread over them, and JAX's compiler adds the exchange: a step computes what it computes in one process.

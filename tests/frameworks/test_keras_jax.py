@@ -20,7 +20,7 @@ pytestmark = pytest.mark.mpi
 
 # Of pandas; and losses without a reduction, of which JAX takes no gradient.
 NOT_ON_JAX = ("data_frame", "summed_losses")
-PROGRAMS = [*of_any_backend(*NOT_ON_JAX), "custom_train_step_of_jax", "loaders_of_torch", "summed_losses_of_torch"]
+PROGRAMS = [*of_any_backend(*NOT_ON_JAX), "custom_train_step_of_jax", "summed_losses_of_torch"]
 QUICK = ("batch_normalization", "odd_batch", "scheduled_checkpoints", "train_on_batch_loop", "weighted_samples")
 
 MODEL = """
