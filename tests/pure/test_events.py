@@ -9,29 +9,14 @@ from operator import or_
 from typing import Any
 
 import pytest
+from whole_fault import FAULT
 
 from jupyter_ddl.protocol import events, hub_messages, rank_answers, requests, script_frames, task_requests
 from jupyter_ddl.protocol.cell_options import AutoOptions, CellOptions
 from jupyter_ddl.protocol.codec import Wire, as_line, decode, encode
-from jupyter_ddl.protocol.faults import Facts, Fault, Frame, LastSample, RankProcess, Remedy, StackPlace, Thread, Wait
+from jupyter_ddl.protocol.faults import Facts, Fault, Frame
 from jupyter_ddl.protocol.host_topology import HostGpu, HostTopology, Interface
 
-FAULT = Fault(
-    "stalled",
-    "ranks",
-    (0, 1),
-    "node-a",
-    3.0,
-    "signal",
-    Remedy("replaced", 2, 1),
-    Facts(
-        world_size=2,
-        last=LastSample(0.5, 2**30, step=7),
-        waits=(Wait(("HorovodAllreduce",), (1,)),),
-        processes=(RankProcess(1, "stopped", 77, "node-a"),),
-        places=(StackPlace((1,), ("node-a",), (Thread("MainThread", (Frame("a.py", 3, "f"),)),), "a note"),),
-    ),
-)
 EXAMPLES = (
     events.RankReady(1, 2, 1, "node-a", 4711, "GPU 1 (NVIDIA H200)", 8, uses_horovod=True),
     events.RankWarm(0, {"tensorflow": "2.21.0"}, 3.5, "ImportError: no horovod"),

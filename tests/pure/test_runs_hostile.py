@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from run_folders import make_run, write_events
 from users import STRANGER, as_user, needs_root
+from whole_fault import FAULT
 
 from jupyter_ddl.cli import main
 from jupyter_ddl.host import process_identity
 from jupyter_ddl.protocol import events
 from jupyter_ddl.protocol.codec import as_line, decode, encode
-from jupyter_ddl.protocol.faults import Facts, Fault, Frame, LastSample, RankProcess, Remedy, StackPlace, Thread, Wait
 from jupyter_ddl.runs.choice import Choice
 from jupyter_ddl.runs.folder import RunFolder, this_process, unfinished
 from jupyter_ddl.runs.prune import plan_pruning, reason_to_stay
@@ -142,22 +142,6 @@ def test_a_run_of_an_earlier_boot_is_cut_off_and_of_another_host_unknown() -> No
     assert read_record(make_run(BAD, session={**before, "host": "another"})).state == "unknown"
 
 
-FAULT = Fault(
-    "stalled",
-    "ranks",
-    (0, 1),
-    "node-a",
-    3.0,
-    "signal",
-    Remedy("replaced", 2, 1),
-    Facts(
-        world_size=2,
-        last=LastSample(0.5, 2**30, step=7),
-        waits=(Wait(("HorovodAllreduce",), (1,)),),
-        processes=(RankProcess(1, "stopped", 77, "node-a"),),
-        places=(StackPlace((1,), ("node-a",), (Thread("MainThread", (Frame("a.py", 3, "f"),)),), "a note"),),
-    ),
-)
 EXAMPLES: list[Any] = [
     events.RankReady(1, 2, 1, "node-a", 4711, "CPU", 8, uses_horovod=True),
     events.RunStarted("r", (0, 2), 4, 1.5),

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import pytest
-from ranks import sizes
+from ranks import kernels, sizes
 from ranks.kernel import Kernel
 from ranks.kernels import without
 
@@ -95,6 +95,13 @@ def notebooks() -> Iterator[Callable[[int], Kernel]]:
 def notebook(notebooks: Callable[[int], Kernel]) -> Kernel:
     """Return a real kernel with two ranks."""
     return notebooks(2)
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Iterator[kernels.Kernel]:
+    """Give another kernel, of no Jupyter server, whose ranks have no TensorFlow to import."""
+    with kernels.kernel(without(tmp_path, "tensorflow")) as made:
+        yield made
 
 
 @pytest.fixture

@@ -83,11 +83,16 @@ def text_of(name: str) -> str:
     return (PROGRAMS / f"{name}.py").read_text()
 
 
-def write_mnist(folder: Path) -> None:
-    """Write what `keras.datasets.mnist` reads: digits from this machine, since a test downloads nothing."""
+def write_mnist(folder: Path) -> Path:
+    """Write what `keras.datasets.mnist` reads: digits from this machine, since a test downloads nothing.
+
+    Returns:
+        The folder.
+    """
     train, test, _ = digits.mnist(download=False)
     arrays = [part[:TRAIN_IMAGES] for part in train] + [part[:TEST_IMAGES] for part in test]
     np.savez(folder / "mnist.npz", **dict(zip(digits.ARRAYS, arrays, strict=True)))
+    return folder
 
 
 def run_in_cell(session: Session, name: str, folder: Path, data: Path) -> Outcome:

@@ -21,9 +21,7 @@ NAMES = sorted(path.stem for path in PROGRAMS.glob("*.py") if path.stem not in E
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with MNIST, or what this machine has in its place."""
-    folder = tmp_path_factory.mktemp("data")
-    write_mnist(folder)
-    return folder
+    return write_mnist(tmp_path_factory.mktemp("data"))
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -12,7 +12,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 import pytest
-from kernels import Kernel, eventually, kernel, without
+from kernels import Kernel, eventually, without
 from ranks.sizes import slow_but
 
 from jupyter_ddl import attach, paths, start
@@ -24,7 +24,7 @@ from jupyter_ddl.runs.store import read_record
 from jupyter_ddl.views.run_output import RUN_MIME
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from jupyter_ddl.kernel.session import Session
@@ -102,13 +102,6 @@ def test_a_full_disk_is_told_and_the_cell_goes_on(pair: Session, small_disk: Pat
     told = [result.ranks[rank].stderr for rank in (0, 1)]
     assert any("ends here: No space left on device. The cell continues." in text for text in told)
     assert all(text.count("No space left") <= 1 for text in told)
-
-
-@pytest.fixture
-def other(tmp_path: Path) -> Iterator[Kernel]:
-    """Give another kernel, whose ranks have no TensorFlow to import."""
-    with kernel(without(tmp_path, "tensorflow")) as made:
-        yield made
 
 
 CELL = """

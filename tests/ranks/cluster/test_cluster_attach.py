@@ -24,13 +24,6 @@ pytestmark = pytest.mark.mpi
 START = "import jupyter_ddl\ns = jupyter_ddl.start(n=2, name={name!r}, keep={keep})\ns.run('x = 40 + rank')"
 
 
-@pytest.fixture
-def other(tmp_path: Path) -> Iterator[Kernel]:
-    """Give another kernel, whose ranks have no TensorFlow to import."""
-    with kernel(without(tmp_path, "tensorflow")) as made:
-        yield made
-
-
 @pytest.fixture(scope="module")
 def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
     """Give another kernel with a cluster, which the last test that uses it ends."""

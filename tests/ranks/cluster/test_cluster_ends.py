@@ -10,20 +10,12 @@ import pytest
 from kernels import Kernel, KernelError, eventually, gone_within, kernel, without
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 pytestmark = pytest.mark.mpi
 
 START = "import jupyter_ddl\ns = jupyter_ddl.start(n=2, name={name!r})"
 WITHIN_S = 10.0
-
-
-@pytest.fixture
-def other(tmp_path: Path) -> Iterator[Kernel]:
-    """Give another kernel, whose ranks have no TensorFlow to import."""
-    with kernel(without(tmp_path, "tensorflow")) as made:
-        yield made
 
 
 # Rank 0 is in C with the interpreter's lock: no Python code of it can run, as in a collective that does not end.

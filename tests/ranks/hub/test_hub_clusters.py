@@ -5,26 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from kernels import Kernel, gone_within, kernel, without
+from kernels import Kernel, gone_within
 from servers import Notebook
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from hub_server import Server
 
 pytestmark = pytest.mark.mpi
 
 START = "import jupyter_ddl\ns = jupyter_ddl.start(n=2, name={name!r}, keep={keep})\ns.run('x = 40 + rank')"
 RULE = "A cluster is stopped here when it was kept and no kernel uses it. Received: "
-
-
-@pytest.fixture
-def other(tmp_path: Path) -> Iterator[Kernel]:
-    """Give a kernel of no Jupyter server, whose ranks have no TensorFlow to import."""
-    with kernel(without(tmp_path, "tensorflow")) as made:
-        yield made
 
 
 def names(server: Server) -> list[str]:

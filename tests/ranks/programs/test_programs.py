@@ -97,9 +97,7 @@ def check(outcome: Outcome, wanted: Expected, folder: Path) -> None:
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with MNIST, or what this machine has in its place."""
-    folder = tmp_path_factory.mktemp("data")
-    write_mnist(folder)
-    return folder
+    return write_mnist(tmp_path_factory.mktemp("data"))
 
 
 @pytest.fixture
