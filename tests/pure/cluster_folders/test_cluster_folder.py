@@ -6,56 +6,30 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
-from users import STRANGER, as_user, needs_root
+from own_clusters import OWN, SETTINGS, SPEC, names, running
 
 import jupyter_ddl
 from jupyter_ddl import paths
-from jupyter_ddl.cluster import finding, lease_process, occupancy, registry, scratch, starting
+from jupyter_ddl.cluster import finding, lease_process, occupancy, registry, starting
 from jupyter_ddl.cluster import folder as folders
 from jupyter_ddl.cluster.folder import ClusterFolder, ending_of
-from jupyter_ddl.cluster.spec import ClusterSpec
-from jupyter_ddl.errors import FolderNotPrivate, FolderNotWritable, HostUnfit, NoCluster
+from jupyter_ddl.errors import HostUnfit, NoCluster
 from jupyter_ddl.host import process_identity, run_module
-from jupyter_ddl.host.preflight import check_surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 pytestmark = pytest.mark.timeout(60)
 
-SPEC = ClusterSpec("good", 2, (), 1, {}, keep=True, oversubscribe=False, note="")
-SETTINGS = {"kernel_pid": 4711, "world_id": "w"}
-
-
-@pytest.fixture(autouse=True)
-def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="ddl-") as made:
-        monkeypatch.setenv(paths.RUNTIME_VARIABLE, f"{made}/runtime")
-        yield Path(made) / "runtime"
-
-
-def running(name: str) -> ClusterFolder:
-    """Make the folder of a cluster whose lease is this process."""
-    folder = ClusterFolder(name)
-    folder.create(replace(SPEC, name=name), SETTINGS)
-    folder.write_lease()
-    return folder
-
-
-def names() -> list[str]:
-    return [folder.name for folder in folders.running()]
-
 
 # --- one bad file ----------------------------------------------------------------------------------------------------
 
-OWN = process_identity.own()
 BAD_LEASES = {
     "empty": b"",
     "cut": b'{"pid": 12',
@@ -242,189 +216,6 @@ def test_a_lease_is_the_same_after_the_clock_was_set(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(psutil.Process, "create_time", lambda process: real(process) + 1.0)
     assert folder.lease() is not None
     assert names() == ["good"]
-
-
-# --- another user ----------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def shared(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Give a folder that a stranger can write to."""
-    needs_root()
-    with tempfile.TemporaryDirectory(prefix="ddl-") as made:
-        Path(made).chmod(0o1777)
-        monkeypatch.setenv(paths.RUNTIME_VARIABLE, f"{made}/ddl")
-        yield Path(made)
-
-
-# S1: what a local user plants in a runtime folder that was made before its owner came to it.
-def plant(runtime: Path, thesis: Path, mode: int) -> None:
-    place = runtime / "clusters" / registry.here().name
-    for name in ("default", "planted"):
-        folder = place / name
-        folder.mkdir(parents=True)
-        command = ["/bin/sh", "-c", f"id > {runtime}/PWNED", "sh"]
-        planted = {
-            "spec": json.loads(replace(SPEC, name=name).to_json()),
-            **SETTINGS,
-            "command": command,
-            "environment": {},
-            "scratch": {"TMPDIR": str(thesis), "OMPI_MCA_btl_sm_backing_directory": str(thesis)},
-        }
-        (folder / "cluster.json").write_text(json.dumps(planted))
-        (folder / "lease.json").write_text(json.dumps(OWN))
-    for folder in (place, place.parent, runtime):
-        folder.chmod(mode)
-
-
-@pytest.mark.parametrize("mode", [0o777, 0o1777, 0o755])
-def test_a_runtime_folder_that_a_stranger_made_is_refused(shared: Path, mode: int) -> None:
-    thesis = shared / "thesis"
-    thesis.mkdir(mode=0o700)
-    (thesis / "chapter-1.tex").write_text("mine")
-    runtime = shared / "ddl"
-    as_user(STRANGER, lambda: plant(runtime, thesis, mode))
-    for attempt in (
-        lambda: jupyter_ddl.start(n=1),
-        lambda: jupyter_ddl.start(n=1, name="another"),
-        lambda: jupyter_ddl.attach("default"),
-        check_surroundings,
-    ):
-        with pytest.raises(FolderNotPrivate, match=f"is user {STRANGER}'s"):
-            attempt()
-    # Nor is what is planted there believed by those who only look.
-    assert names() == []
-    assert list(folders.kept()) == []
-    assert list(registry.elsewhere()) == []
-    assert ClusterFolder("default").lease() is None
-    assert ClusterFolder("default").settings() == {}
-    assert (thesis / "chapter-1.tex").read_text() == "mine"
-    assert not (runtime / "PWNED").exists()
-
-
-@pytest.mark.parametrize("mode", [0o777, 0o775, 0o757])
-def test_a_runtime_folder_of_ones_own_that_is_open_is_refused(shared: Path, mode: int) -> None:
-    running("good")
-    (shared / "ddl").chmod(mode)
-    if mode == 0o775:
-        os.chown(shared / "ddl", 0, STRANGER)
-    # (b) of S1: who can write there can put another folder in the place of this one while it starts.
-    for attempt in (lambda: jupyter_ddl.start(n=1), lambda: jupyter_ddl.attach("good")):
-        with pytest.raises(FolderNotPrivate, match="can write to"):
-            attempt()
-    assert ClusterFolder("good").lease() is None
-
-
-def test_a_file_that_a_stranger_owns_is_not_believed() -> None:
-    needs_root()
-    folder = running("good")
-    os.chown(folder.path / "lease.json", STRANGER, STRANGER)
-    assert folder.lease() is None
-    os.chown(folder.path / "lease.json", 0, 0)
-    os.chown(folder.path / "cluster.json", STRANGER, STRANGER)
-    assert folder.settings() == {}
-    assert names() == []
-
-
-def test_a_folder_that_cannot_be_made_anew_is_told(runtime: Path) -> None:
-    folder = ClusterFolder("good")
-    folder.path.parent.mkdir(parents=True)
-    folder.path.touch()
-    with pytest.raises(FolderNotWritable, match="File exists"):
-        folder.create(SPEC, SETTINGS)
-
-
-# --- temporary folders -----------------------------------------------------------------------------------------------
-
-BACKING = "OMPI_MCA_btl_sm_backing_directory"
-
-
-@pytest.fixture
-def own_tmp(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="ddl-") as made:
-        monkeypatch.setattr(tempfile, "tempdir", made)
-        yield Path(made)
-
-
-def test_what_a_world_left_is_removed_and_what_is_the_users_stays(own_tmp: Path) -> None:
-    made = scratch.make({})
-    temporary, shared = Path(made["TMPDIR"]), Path(made[BACKING])
-    assert temporary.parent == own_tmp
-    for name in ("ompi.host.0", "prte.host", "__pycache__"):
-        (temporary / name / "deep").mkdir(parents=True)
-    (temporary / "pmix-1").touch()
-    (temporary / "ompi.link").symlink_to(own_tmp)
-    (temporary / "mine.csv").touch()
-    (shared / "segment").touch()
-    scratch.clear(made)
-    assert [path.name for path in temporary.iterdir()] == ["mine.csv"]
-    assert not shared.exists()
-    assert own_tmp.exists()
-    (temporary / "mine.csv").unlink()
-    scratch.clear(made)
-    scratch.clear(made)
-    assert not temporary.exists()
-
-
-@pytest.mark.parametrize("has_room", [True, False])
-def test_a_hosts_ranks_share_files_where_there_is_no_shared_memory(
-    has_room: bool, own_tmp: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[int] = []
-    monkeypatch.setattr(scratch, "has_shared_memory", lambda ranks: asked.append(ranks) or has_room)
-    name = f"room{os.getpid()}"
-    first, second = (scratch.make_named({"OMPI_COMM_WORLD_LOCAL_SIZE": "3"}, name) for _ in range(2))
-    assert asked == [3]
-    assert first == second
-    memory = Path(first[BACKING])
-    assert memory == (Path("/dev/shm") / f"jupyter_ddl-{name}" if has_room else own_tmp / f"jupyter_ddl-{name}_memory")
-    (memory / "segment").touch()
-    (Path(first["TMPDIR"]) / "mine.csv").touch()
-    # The witness clears what it made, and the lease what it knows by name.
-    scratch.clear(first if has_room else scratch.named(name))
-    assert not memory.exists()
-    assert [path.name for path in Path(first["TMPDIR"]).iterdir()] == ["mine.csv"]
-
-
-def not_ours(own_tmp: Path) -> dict[str, Path]:
-    """Return folders that no world of ours made, each with something in it."""
-    made = {
-        "elsewhere": own_tmp / "home" / "jupyter_ddl-abcdefgh",
-        "of another name": own_tmp / "thesis",
-        "of a cache": own_tmp / "jupyter_ddl-cache-0-host-1-2",
-        "by a way round": own_tmp / "home" / ".." / "jupyter_ddl-roundabt",
-        "by a link": own_tmp / "jupyter_ddl-linklink",
-        "the place itself": own_tmp,
-        "in a folder of ours": own_tmp / "jupyter_ddl-abcdefgh" / "jupyter_ddl-abcdefgh",
-        "of a stranger": own_tmp / "jupyter_ddl-stranger",
-    }
-    (own_tmp / "home").mkdir()
-    (own_tmp / "linked").mkdir()
-    (own_tmp / "jupyter_ddl-linklink").symlink_to(own_tmp / "linked")
-    for path in made.values():
-        path.mkdir(parents=True, exist_ok=True)
-        (path / "ompi.thesis").write_text("mine")
-    if os.geteuid() == 0:
-        os.chown(made["of a stranger"], STRANGER, STRANGER)
-    return made
-
-
-@pytest.mark.parametrize("variable", ["TMPDIR", BACKING, "OMPI_MCA_btl_vader_backing_directory", "HOME"])
-def test_nothing_else_is_ever_removed(variable: str, own_tmp: Path) -> None:
-    made = not_ours(own_tmp)
-    if os.geteuid() != 0:
-        del made["of a stranger"]
-    for path in made.values():
-        scratch.clear({variable: str(path)})
-        scratch.clear({variable: f"{path}/"})
-        scratch.clear({variable: os.path.relpath(path)})
-    assert all((path / "ompi.thesis").read_text() == "mine" for path in made.values())
-
-
-@pytest.mark.parametrize("variables", [None, [], "text", 1, {"TMPDIR": 3}, {BACKING: None}, {BACKING: ["/"]}, {1: "/"}])
-def test_whatever_a_file_says_of_temporary_folders(variables: object, own_tmp: Path) -> None:
-    scratch.clear(variables)
-    assert own_tmp.exists()
 
 
 # --- the start -------------------------------------------------------------------------------------------------------
