@@ -112,7 +112,7 @@ def test_moving_averages_are_the_mean_of_the_ranks(world: World, name: str) -> N
         assert max(found["moving"]) < 1e-4
 
 
-# test_auto_cells shows it of each kind of random number.
+# test_auto_differences shows it of each kind of random number.
 @on_worlds("dropout", "random_augmentation")
 def test_every_rank_draws_its_own(world: World, name: str) -> None:
     every = found_of(world, name)
