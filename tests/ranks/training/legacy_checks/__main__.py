@@ -22,6 +22,7 @@ from legacy_checks import (  # noqa: E402
     CHECKS,
     REFUSALS,
     files,
+    layer_side,
     model_side,
     name_side,
     optimizer_side,
@@ -31,6 +32,7 @@ from legacy_checks import (  # noqa: E402
 )
 
 assert files
+assert layer_side
 assert model_side
 assert name_side
 assert optimizer_side
