@@ -15,6 +15,7 @@ from jupyter_ddl.protocol.cell_options import GLOBAL
 from jupyter_ddl.training.backends import BACKEND, JAX, hvd
 from jupyter_ddl.training.optimizer.distributed_optimizer import DistributedOptimizer
 from jupyter_ddl.training.optimizer.distribution import check_updates, is_distributed
+from jupyter_ddl.training.optimizer.learning_rate import inner
 
 if TYPE_CHECKING:
     from jupyter_ddl.protocol.cell_options import AutoOptions
@@ -43,9 +44,10 @@ def distribute(model: Any) -> None:
     refuse_model(model)
     model._assert_compile_called("fit")
     if model.optimizer not in _ours:
-        if is_distributed(model.optimizer):
+        if is_distributed(model.optimizer) and inner(model.optimizer) not in _ours:
             refuse_distributed(model.optimizer)
-        DistributedOptimizer(model.optimizer)
+        if not is_distributed(model.optimizer):
+            DistributedOptimizer(model.optimizer)
         check_updates(model.optimizer, _check_update)
         _ours.add(model.optimizer)
 

@@ -21,7 +21,7 @@ from jupyter_ddl.auto_distribution.same_data import parts_of, require_same, voca
 from jupyter_ddl.auto_distribution.shards.shard_bounds import Place
 from jupyter_ddl.auto_distribution.shards.texts import OF_PARTS
 from jupyter_ddl.auto_distribution.step_settings import steps_of
-from jupyter_ddl.engine import advice
+from jupyter_ddl.engine import advice, run_context
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.protocol.cell_options import GLOBAL
 from jupyter_ddl.training import seeds
@@ -64,6 +64,8 @@ def fit(stock: Any, model: Any, arguments: dict[str, Any], options: AutoOptions)
     given = callbacks.listed(arguments.get("callbacks"))
     whole_batches = options.batch == GLOBAL
     plan.differs(differences.rows(model, whole_batches=whole_batches))
+    if (memory := run_context.options().memory) is not None:
+        plan.memory(memory.plan())
     plan.on_first_rank(callbacks.first_rank_only(given))
     checks = (*data.checks, LossesOfWholeBatches()) if whole_batches else data.checks
     arguments["callbacks"] = callbacks.arranged(given, warmup, *checks)

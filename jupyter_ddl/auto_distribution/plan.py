@@ -102,6 +102,10 @@ class Plan:
         """Add what differs from one process, by subject."""
         self._rows |= lines
 
+    def memory(self, text: str) -> None:
+        """Add what `--memory` does."""
+        self._rows["memory"] = text
+
     def on_first_rank(self, names: list[str]) -> None:
         """Add what runs on rank 0 only."""
         self._rows["on rank 0"] = plan_texts.on_first_rank(names)

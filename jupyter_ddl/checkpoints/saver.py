@@ -77,6 +77,7 @@ class Saver(keras.callbacks.Callback):
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
         """Save."""
         own = self._variables.values_that_differ(gathered)
+        self._variables.collect()
         all_draws = gathered({"began": self._began, "now": rng_state.state()})
         if hvd.rank() != 0:
             return

@@ -17,6 +17,7 @@ from jupyter_ddl.training.consistency.comparison import digest
 from jupyter_ddl.training.optimizer.distribution import accumulation_of, is_distributed, local_variables_of
 from jupyter_ddl.training.optimizer.extra_variables import saved_with
 from jupyter_ddl.training.optimizer.learning_rate import inner
+from jupyter_ddl.training.optimizer.sharding import WholeVariable, whole_variables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -44,7 +45,7 @@ class Variables:
         trained = {id(variable) for variable in model.trainable_variables if variable not in local}
         accumulation = accumulation_of(optimizer)
         sums = accumulation.variables_for(model.trainable_variables) if accumulation is not None else []
-        of_optimizer = [*optimizer.variables, *saved_with(inner(optimizer))]
+        of_optimizer = [*whole_variables(optimizer), *saved_with(inner(optimizer))]
         buffers = ops.buffers_of(model)
         self.all = [*own, *of_optimizer, *sums, *buffers]
         self.described = tuple(map(_described, self.all))
@@ -53,6 +54,12 @@ class Variables:
         if any(variable in local for variable in model.trainable_variables):
             may_differ |= {id(variable) for variable in of_optimizer}
         self._may_differ = [number for number, each in enumerate(self.all) if id(each) in may_differ]
+
+    def collect(self) -> None:
+        """Have rank 0 hold what is sharded whole, to be read once. Collective: every rank must call this."""
+        for variable in self.all:
+            if isinstance(variable, WholeVariable):
+                variable.collect()
 
     def values_that_differ(self, gather: Callable[[Any], list[Any]]) -> dict[int, dict[int, Any]]:
         """Return, by rank but for rank 0, the values that differ from rank 0's, by the variable's number.
@@ -106,7 +113,7 @@ class Variables:
 
 
 def _described(variable: Any) -> Described:
-    name = variable.path if isinstance(variable, keras.Variable) else variable.name.partition(":")[0]
+    name = variable.path if isinstance(variable, keras.Variable | WholeVariable) else variable.name.partition(":")[0]
     dtype = keras.backend.standardize_dtype(variable.dtype)
     return Described(name, tuple(variable.shape), dtype)
 

@@ -21,6 +21,7 @@ from jupyter_ddl.protocol.cell_options import (
     CellOptions,
     StallOptions,
 )
+from jupyter_ddl.protocol.memory_options import USAGE, parsed
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 # Argparse would not bracket the options that belong to --auto.
 SCRIPT_USAGE = (
     "[--independent] [--no-legacy] [--sample-every S] [--checkpoint DIR] [--on-drift stop|warn] "
-    "[--stall-after S] [--on-stall report|abort] [--timeline] "
+    "[--memory WORDS] [--stall-after S] [--on-stall report|abort] [--timeline] "
     "[--auto [--batch WHOSE] [--scale-lr HOW] [--warmup-epochs E] [--explain]]"
 )
 _OF_AUTO = ("batch", "scale_lr", "warmup_epochs")
@@ -116,6 +117,9 @@ def _add_fit(parser: ArgumentParser) -> None:
         metavar="|".join(ON_DRIFT),
         help="what fit does where the ranks' weights differ (stop)",
     )
+    parser.add_argument(
+        "--memory", metavar="WORDS", help=f"train Keras models in less memory: {USAGE}, or some of these"
+    )
 
 
 def _add_auto(parser: ArgumentParser) -> None:
@@ -137,7 +141,19 @@ def _values(arguments: Namespace) -> dict[str, Any]:
     """Return the fields that the arguments set; a script has fewer of them."""
     named = {field.name for field in fields(CellOptions)} & vars(arguments).keys()
     values = {name: getattr(arguments, name) for name in named}
-    return {**values, "auto": _auto_options(arguments), "sample_every_s": arguments.sample_every_s or None}
+    if arguments.memory is not None and getattr(arguments, "explain", False):
+        raise InvalidInput(
+            "--explain writes out what --auto does, and --memory has no code of its own.",
+            f"--explain --memory {arguments.memory}",
+            "Drop one of the two.",
+        )
+    memory = None if arguments.memory is None else parsed(arguments.memory)
+    return {
+        **values,
+        "memory": memory,
+        "auto": _auto_options(arguments),
+        "sample_every_s": arguments.sample_every_s or None,
+    }
 
 
 def _auto_options(arguments: Namespace) -> AutoOptions | None:

@@ -24,6 +24,7 @@ import os
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host import import_hooks
 
 if TYPE_CHECKING:
@@ -42,11 +43,22 @@ def prepare(running: Cell) -> None:
 
 
 def _begin(backend: str, running: Cell) -> None:
-    """Begin a cell, or the import of Keras in it."""
+    """Begin a cell, or the import of Keras in it.
+
+    Raises:
+        InvalidInput: the cell asks for what Keras on JAX has not.
+    """
     from jupyter_ddl.engine import run_context
 
     if backend != JAX or run_context.current() is not running:
         return
+    if running.options.memory is not None:
+        raise InvalidInput(
+            "--memory changes trainings of Keras on TensorFlow and PyTorch.",
+            f"--memory {running.options.memory}, with Keras on JAX",
+            "Leave it out, and use keras.RematScope, keras.config.set_dtype_policy, gradient_accumulation_steps of the "
+            "optimizer or keras.distribution (docs/memory.md).",
+        )
     from jupyter_ddl.jax_training import batches, processes
 
     batches.begin()

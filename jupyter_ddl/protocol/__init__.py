@@ -12,6 +12,7 @@
 | `hub_messages` | the messages between kernels, the hub and browsers |
 | `cluster_summaries` | what who looks after others sees of a cluster |
 | `cell_options` | the options of a cell or a script |
+| `memory_options` | the words of `--memory` |
 | `plan_texts` | the plan of `--auto`, in the same words for `--auto` and `--explain` |
 | `number_texts` | numbers, sizes and durations as people read them, as the browser writes them too |
 | `aligned_rows` | the rows of a table, aligned, as every table of a terminal or a cell is |

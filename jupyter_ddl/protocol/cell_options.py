@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.protocol.codec import Int64, json_value
+from jupyter_ddl.protocol.memory_options import MemoryOptions
 from jupyter_ddl.protocol.rank_sets import compact
 
 if TYPE_CHECKING:
@@ -141,6 +142,7 @@ class CellOptions:
         stalls: when a stall is reported, and what is done then.
         checkpoint: the folder that `fit` saves to after each epoch, and resumes from (docs/checkpoints.md).
         on_drift: what `fit` does where the ranks' weights differ: "stop" or "warn".
+        memory: how Keras models are trained in less memory (docs/memory.md); None for as they are.
         timeline: record Horovod's timeline into the run's folder (docs/timeline.md).
         above: lines of the notebook's cell above the code, which tracebacks count.
         count: the number of the notebook's prompt, by which tracebacks name the cell; None for the rank's own.
@@ -156,6 +158,7 @@ class CellOptions:
     stalls: StallOptions = StallOptions()
     checkpoint: Folder | None = None
     on_drift: str = STOP
+    memory: MemoryOptions | None = None
     timeline: bool = False
     # Where the code stands. Cells with the same options are equal wherever they stand.
     above: Int64 = field(default=0, compare=False)
@@ -185,6 +188,18 @@ class CellOptions:
                 "A timeout must be more than 0 seconds.", f"--timeout {self.timeout_s:g}", "Leave it out for none."
             )
         check_on_drift(self.on_drift)
+        if not isinstance(self.memory, MemoryOptions | None):
+            raise InvalidInput(
+                "memory says how a training needs less of it.",
+                repr(self.memory),
+                "Pass memory_options.MemoryOptions(accumulate=4), or None.",
+            )
+        if self.memory is not None and self.memory.shard_optimizer and self.independent:
+            raise InvalidInput(
+                "--memory shard-optimizer divides the state of one model that all ranks train.",
+                "--memory shard-optimizer --independent",
+                "Drop one of the two.",
+            )
         if self.checkpoint is not None and self.independent:
             raise InvalidInput(
                 "--checkpoint saves the one model that all ranks train.",
@@ -240,6 +255,7 @@ class Options(TypedDict, total=False):
     stalls: StallOptions
     checkpoint: Folder | None
     on_drift: str
+    memory: MemoryOptions | None
     timeline: bool
 
 

@@ -37,6 +37,7 @@ class Layer(IntEnum):
         DATA: data sets and pipelines.
         FIT: training with Horovod.
         AUTO: what `--auto` divides among the ranks, which FIT then trains on.
+        MEMORY: what `--memory` changes of a model, before its optimizer is distributed.
         LEGACY: translates old arguments, before any other layer sees them.
         KERNEL: is replaced in the notebook's process, and not on ranks.
     """
@@ -46,8 +47,9 @@ class Layer(IntEnum):
     DATA = 2
     FIT = 3
     AUTO = 4
-    LEGACY = 5
-    KERNEL = 6
+    MEMORY = 5
+    LEGACY = 6
+    KERNEL = 7
 
 
 @dataclass(frozen=True)
@@ -338,6 +340,10 @@ PATCHES = (
     Declared("tensorflow.python.framework.random_seed", ("get_seed",), Layer.AUTO, _SEEDS),
     Declared("tensorflow.random.Generator", ("_prepare_key_counter",), Layer.AUTO, _SEEDS),
     Declared("keras.random.SeedGenerator", ("next",), Layer.AUTO, _SEEDS),
+    # --- --memory
+    Declared(
+        "keras.Model", ("fit", "train_on_batch"), Layer.MEMORY, "trains in less memory where --memory asks for it"
+    ),
     # --- old spellings; docs/legacy.md says which
     Declared(
         "keras.Model",

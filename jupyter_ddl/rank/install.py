@@ -16,6 +16,7 @@ from jupyter_ddl import auto_distribution, checkpoints, jax_training, legacy
 from jupyter_ddl.engine import rank_state
 from jupyter_ddl.host import import_hooks
 from jupyter_ddl.host.patching import Layer, instead, patch
+from jupyter_ddl.memory import unused
 from jupyter_ddl.protocol import settled_variables
 from jupyter_ddl.training import interrupted_tracing, keras_version
 
@@ -82,6 +83,8 @@ def _prepare_cells(state: RankState) -> None:
     state.cells.prepare_with(jax_training.prepare)
     # After them: the seed of a resumed training replaces the one drawn there.
     state.cells.prepare_with(checkpoints.prepare)
+    state.cells.prepare_with(unused.prepare)
+    state.cells.conclude_with(unused.conclude)
     # This thread survives an interrupt during tracing.
     state.cells.prepare_with(interrupted_tracing.leave_graphs)
 
@@ -155,11 +158,14 @@ def _hook_training(_module: ModuleType) -> None:
     from jupyter_ddl.auto_distribution import wrapped_methods
     from jupyter_ddl.checkpoints import cell_checkpoints
     from jupyter_ddl.datasets import keras_datasets
+    from jupyter_ddl.memory import wrapped_methods as in_less_memory
     from jupyter_ddl.training import fit
 
     fit.install(cell_checkpoints.of_this_fit)
     # Around it: the data are divided first, then `fit` trains on this rank's part.
     wrapped_methods.install()
+    # Around both: what it changes of a model comes before its optimizer is distributed.
+    in_less_memory.install()
     keras_datasets.install()
 
 

@@ -7,6 +7,7 @@ gradient is exchanged, silently. Here the exchange is in `Optimizer.apply`, whic
 |---|---|
 | `optimizer/` | the user's optimizer and GradientTape, with the exchange of gradients before each update |
 | `step`, `step_settings` | the current training step: its turn, its samples, and how `--auto` wants it |
+| `parts_of_batches` | batches that are trained in parts, for one update |
 | `backends/` | what differs between Keras's backends |
 | `batch_losses`, `batch_means`, `half_precision` | losses and metrics on a part of a batch |
 | `fit/` | what Keras's `fit` does in addition on a rank |

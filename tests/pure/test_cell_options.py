@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from argparse import ArgumentParser
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, get_type_hints
@@ -24,6 +24,7 @@ from jupyter_ddl.kernel.observers import Observers
 from jupyter_ddl.kernel.session import Session
 from jupyter_ddl.protocol.cell_options import AutoOptions, CellOptions, Options, StallOptions
 from jupyter_ddl.protocol.codec import as_json, decode
+from jupyter_ddl.protocol.memory_options import MemoryOptions
 from jupyter_ddl.protocol.requests import RunCell
 from jupyter_ddl.rank.script_main import request_in_environment
 from jupyter_ddl.script.job import Job
@@ -41,13 +42,14 @@ EXAMPLES: dict[str, tuple[Any, str]] = {
     "stalls": (StallOptions(7.0, "abort"), "--stall-after 7 --on-stall abort"),
     "checkpoint": ("/saved", "--checkpoint /saved"),
     "on_drift": ("warn", "--on-drift warn"),
+    "memory": (MemoryOptions(4, remat=True), "--memory accumulate=4,remat"),
     "timeline": (True, "--timeline"),
     # These two the magic reads off the notebook.
     "above": (3, ""),
     "count": (12, ""),
 }
 OF_A_CELL = [name for name, (_, words) in EXAMPLES.items() if words]
-OF_A_SCRIPT = ["independent", "auto", "checkpoint", "on_drift", "timeline"]
+OF_A_SCRIPT = ["independent", "auto", "checkpoint", "on_drift", "memory", "timeline"]
 
 
 class TestSession(Session):
@@ -123,7 +125,7 @@ def test_an_option_of_a_script_reaches_the_rank(name: str, tmp_path: Path, monke
     monkeypatch.setenv(paths.SCRIPT_VARIABLE, settings)
     request = request_in_environment()
     assert (request.folder, request.n, request.devices, request.threads) == (str(tmp_path), 2, (), spec.threads)
-    assert asdict(request.options) == {**asdict(CellOptions()), name: asdict(value) if name == "auto" else value}
+    assert asdict(request.options) == {**asdict(CellOptions()), name: asdict(value) if is_dataclass(value) else value}
 
 
 def test_the_example_in_contributing_is_in_the_code() -> None:
@@ -169,6 +171,7 @@ def test_runs_keep_the_options_that_change_what_a_cell_does() -> None:
         "stalls": {"after_s": 10.0, "action": "report"},
         "checkpoint": None,
         "on_drift": "stop",
+        "memory": None,
         "timeline": False,
         "above": 0,
     }

@@ -39,6 +39,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "torch_training": {"engine", "errors", "host", "protocol"},
     "jax_training": {"engine", "errors", "host", "protocol", "training"},
     "ml": {"engine", "errors", "host", "paths", "protocol"},
+    "memory": {"engine", "errors", "host", "protocol", "training"},
     "auto_distribution": {"engine", "errors", "host", "pipelines", "protocol", "training"},
     # Programs of ranks, that import Horovod, TensorFlow and Keras as users' programs do.
     "strategies": {"errors"},
@@ -53,6 +54,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "host",
         "jax_training",
         "legacy",
+        "memory",
         "ml",
         "paths",
         "pipelines",
@@ -175,6 +177,7 @@ RANK_SIDE = {
     "engine",
     "keras",
     "legacy",
+    "memory",
     "ml",
     "pipelines",
     "rank",

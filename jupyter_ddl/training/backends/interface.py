@@ -231,6 +231,20 @@ class Ops(Protocol):
     def cond(self, condition: Condition, if_true: Callable[[], Any], if_false: Callable[[], Any]) -> Any:
         """Call one of two functions, as the condition is when the step runs; both return the like."""
 
+    def gathered_rows(self, rows: Tensor, name: str, process_set: Any) -> Tensor:
+        """Return all ranks' rows, of which each has as many, in the order of the ranks. Collective."""
+
+    def repeat(
+        self, count: Any, body: Callable[[Any, Sequence[Tensor]], Sequence[Tensor]], state: Sequence[Tensor]
+    ) -> Sequence[Tensor]:
+        """Return what `body(number, state)` makes of a state, called for 1, 2, ... below `count`, one after another."""
+
+    def minimum(self, value: Any, other: Any) -> Any:
+        """Return the smaller one of two whole numbers, of which the second may be a tensor."""
+
+    def without_gradients(self) -> AbstractContextManager[Any]:
+        """Return a context in which weights may be changed."""
+
     def after(self, tensors: Sequence[Tensor]) -> AbstractContextManager[Any]:
         """Return a context whose operations run when these tensors are there."""
 

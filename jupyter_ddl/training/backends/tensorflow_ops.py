@@ -183,6 +183,32 @@ def cond(condition: Any, if_true: Callable[[], Any], if_false: Callable[[], Any]
     return tf.cond(condition, if_true, if_false)
 
 
+def gathered_rows(rows: Any, name: str, process_set: Any) -> Any:
+    """Return all ranks' rows, of which each has as many, in the order of the ranks. Collective."""
+    return hvd.allgather(rows, name=name, process_set=process_set)
+
+
+def repeat(count: Any, body: Callable[[Any, Sequence[Any]], Sequence[Any]], state: Sequence[Any]) -> Sequence[Any]:
+    """Return what `body(number, state)` makes of a state, called for 1, 2, ... below `count`, one after another."""
+    found: Sequence[Any] = tf.while_loop(
+        lambda number, *_: number < count,
+        lambda number, *now: (number + 1, *body(number, now)),
+        (tf.constant(1, count.dtype), *map(tf.convert_to_tensor, state)),
+        parallel_iterations=1,
+    )
+    return found[1:]
+
+
+def minimum(value: Any, other: Any) -> Any:
+    """Return the smaller one of two whole numbers."""
+    return tf.minimum(tf.cast(value, other.dtype), other)
+
+
+def without_gradients() -> AbstractContextManager[Any]:
+    """Return an empty context: no tape records an update."""
+    return nullcontext()
+
+
 def after(tensors: Sequence[Any]) -> AbstractContextManager[Any]:
     """Return a context whose operations run when these tensors are there."""
     waiting: AbstractContextManager[Any] = tf.control_dependencies(tensors)

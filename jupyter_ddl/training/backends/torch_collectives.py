@@ -163,6 +163,15 @@ def allgather(
     return torch.cat([rows[:count] for rows, count in zip(every, counts, strict=True)]).to(place)
 
 
+def allgather_even(tensor: torch.Tensor, process_set: ProcessSet) -> torch.Tensor:
+    """Return all ranks' rows, of which each has as many."""
+    group, place = group_of(process_set), tensor.device
+    own = _on_device(tensor.detach().contiguous())
+    every = own.new_empty((len(own) * process_set.size(), *own.shape[1:]))
+    dist.all_gather_into_tensor(every, own, group=group)
+    return every.to(place)
+
+
 def broadcast(
     tensor: torch.Tensor,
     root_rank: int,
@@ -185,6 +194,14 @@ def reducescatter(
     postscale_factor: float = 1.0,
 ) -> torch.Tensor:
     """Return this rank's rows of the reduced tensor; the first ranks have one more where it does not divide evenly."""
+    count = process_set.size()
+    if len(tensor) % count == 0 and op in (Op.Average, Op.Sum) and tensor.is_floating_point():
+        group, place = group_of(process_set), tensor.device
+        sent = tensor.detach() if prescale_factor == 1.0 else tensor.detach() * prescale_factor
+        sent = _on_device(sent.contiguous())
+        rows = sent.new_empty((len(sent) // count, *sent.shape[1:]))
+        dist.reduce_scatter_tensor(rows, sent, group=group)
+        return rows.to(place) * (postscale_factor / (count if op is Op.Average else 1))
     reduced = allreduce(
         tensor,
         op=op,

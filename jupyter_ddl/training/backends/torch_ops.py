@@ -194,6 +194,29 @@ def cond(condition: Any, if_true: Callable[[], Any], if_false: Callable[[], Any]
     return if_true() if condition else if_false()
 
 
+def gathered_rows(rows: torch.Tensor, name: str, process_set: Any) -> torch.Tensor:  # noqa: ARG001 (TensorFlow's)
+    """Return all ranks' rows, of which each has as many, in the order of the ranks. Collective."""
+    return torch_collectives.allgather_even(rows, process_set)
+
+
+def repeat(count: int, body: Callable[[Any, Sequence[Any]], Sequence[Any]], state: Sequence[Any]) -> Sequence[Any]:
+    """Return what `body(number, state)` makes of a state, called for 1, 2, ... below `count`."""
+    for number in range(1, count):
+        state = body(number, state)
+    return state
+
+
+def minimum(value: int, other: int) -> int:
+    """Return the smaller one of two whole numbers."""
+    return min(value, other)
+
+
+def without_gradients() -> AbstractContextManager[Any]:
+    """Return a context in which weights may be changed."""
+    context: AbstractContextManager[Any] = torch.no_grad()
+    return context
+
+
 def after(tensors: Sequence[Any]) -> AbstractContextManager[Any]:  # noqa: ARG001 (TensorFlow's)
     """Return an empty context: PyTorch runs operations in their order."""
     return nullcontext()

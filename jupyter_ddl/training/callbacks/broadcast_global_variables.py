@@ -9,6 +9,7 @@ import keras
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.training.backends import ops
 from jupyter_ddl.training.collectives import broadcast_variables
+from jupyter_ddl.training.optimizer.sharding import alike_variables
 from jupyter_ddl.training.requirements import require_horovod, require_rank
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class BroadcastGlobalVariablesCallback(keras.callbacks.Callback):
         optimizer = self.model.optimizer
         if not optimizer.built:
             optimizer.build(self.model.trainable_variables)
-        variables = [*self.model.weights, *optimizer.variables, *ops.buffers_of(self.model)]
+        variables = [*self.model.weights, *alike_variables(optimizer), *ops.buffers_of(self.model)]
         with ops.on_device(self.device):
             broadcast_variables([v for v in variables if _identity(v) not in self._local], self.root_rank)
 

@@ -20,6 +20,7 @@ from jupyter_ddl.training.consistency.drift import Drift, Weight
 from jupyter_ddl.training.consistency.sync import path_in
 from jupyter_ddl.training.optimizer.distribution import trained_together
 from jupyter_ddl.training.optimizer.learning_rate import inner
+from jupyter_ddl.training.optimizer.sharding import alike_variables
 
 # Ranks that round differently drift apart by about the machine epsilon times the root of the number of steps: this
 # leaves room for a million steps. Ranks that train models of their own differ by more after one.
@@ -154,7 +155,7 @@ class Comparison:
 
         An exchange gives all ranks the same gradients, so an optimizer's state stays alike though weights differ.
         """
-        state = [(variable.path, digest(variable)) for variable in self._model.optimizer.variables]
+        state = [(variable.path, digest(variable)) for variable in alike_variables(self._model.optimizer)]
         rate = getattr(inner(self._model.optimizer), "_learning_rate", None)
         own_rate = float(rate.numpy()) if isinstance(rate, keras.Variable) else None
         mine = ([path_in(self._model, weight) for weight in self._weights], state, own_rate)

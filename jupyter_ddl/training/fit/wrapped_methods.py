@@ -20,9 +20,10 @@ from weakref import WeakKeyDictionary
 import keras
 
 from jupyter_ddl.engine import rank_state, run_context
+from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host.patching import Layer, patch
 from jupyter_ddl.training import batch_losses, batch_means, step
-from jupyter_ddl.training.backends import BACKEND, TENSORFLOW, TORCH, hvd, ops
+from jupyter_ddl.training.backends import BACKEND, TENSORFLOW, TORCH, global_process_set, hvd, ops
 from jupyter_ddl.training.consistency import same_batches
 from jupyter_ddl.training.fit import interrupted_fit, on_batch
 from jupyter_ddl.training.fit.first_batches import Batches, agree
@@ -37,6 +38,8 @@ from jupyter_ddl.training.half_precision import computed_in_half
 from jupyter_ddl.training.optimizer.build import build
 from jupyter_ddl.training.optimizer.distribution import exchange_of, is_distributed, take_exchange_outwards
 from jupyter_ddl.training.optimizer.exchange import comparison_of_loops
+from jupyter_ddl.training.optimizer.sharding import shard_state
+from jupyter_ddl.training.parts_of_batches import in_parts
 from jupyter_ddl.training.step_settings import Manner, manner
 
 if TYPE_CHECKING:
@@ -99,7 +102,8 @@ def _make_train_function(stock: Callable[..., Any], model: Any, force: bool = Fa
         return stock(model, force)
     batches = _batches.get(model, Batches.unknown())
     made = _made.get(model)
-    if is_distributed(model.optimizer) and (made is None or (made.batches, made.manner) != (batches, manner())):
+    is_another = made is None or (made.batches, made.manner) != (batches, manner())
+    if is_another and (is_distributed(model.optimizer) or manner().parts > 1 or (made and made.manner.parts > 1)):
         # The step of the last fit weighs samples in another way, or was made before the optimizer was distributed.
         force = True
     if model.train_function is not None and not force:
@@ -112,8 +116,16 @@ def _make_train_function(stock: Callable[..., Any], model: Any, force: bool = Fa
         model,
         force,
         lambda users_step: _step_around(users_step, model, batches),
-        process_set=exchange_of(model.optimizer).process_set if is_distributed(model.optimizer) else None,
+        process_set=_uncompiled_for(model),
     )
+
+
+def _uncompiled_for(model: Any) -> Any:
+    """Return the ranks for which a model's step is made without XLA; None where it may be compiled."""
+    if is_distributed(model.optimizer):
+        return exchange_of(model.optimizer).process_set
+    # The sizes of a batch's parts are known when the step runs, and XLA takes none of those.
+    return global_process_set if manner().parts > 1 else None
 
 
 def _is_stock_step(train_step: Any) -> bool:
@@ -126,6 +138,7 @@ def _step_around(users_step: Callable[[Any], Any], model: Any, batches: Batches)
     turn.clock = ops.make_clock() if run_context.is_sampled() else None
     how = manner()
     _made[model] = _Made(batches, turn, how)
+    trains = users_step if how.parts == 1 else in_parts(users_step, model, how.parts)
 
     @functools.wraps(users_step)
     def train_step(data: Any) -> Any:
@@ -144,7 +157,7 @@ def _step_around(users_step: Callable[[Any], Any], model: Any, batches: Batches)
                 # Here, and not in a branch of the program's own, to which the tensor would belong.
                 made.totals(exchange.process_set)
             with made.unchanged_at_the_end():
-                logs = users_step(data)
+                logs = trains(data)
         if turn.clock is not None:
             turn.clock.step_ends()
         return logs
@@ -161,6 +174,7 @@ class _Fit:
     def __call__(self, stock: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> Any:
         rank_state.here().variables.check()
         distributed = is_distributed(model.optimizer) and hvd.is_initialized() and hvd.size() > 1
+        _shard_state(model)
         is_first = not distributed or exchange_of(model.optimizer).process_set.rank() == 0
         is_elsewhere = ops.is_one_program()
         is_sampled = run_context.is_sampled() and not is_elsewhere
@@ -195,6 +209,7 @@ class _Fit:
 
 def _train_on_batch(stock: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> Any:
     rank_state.here().variables.check()
+    _shard_state(model)
     logs = stock(model, *args, **kwargs)
     if is_distributed(model.optimizer) and model not in _batches and hvd.is_initialized():
         exchange = exchange_of(model.optimizer)
@@ -202,6 +217,29 @@ def _train_on_batch(stock: Callable[..., Any], model: Any, *args: Any, **kwargs:
             # Each call is an exchange of all these ranks, so the last that is compared is the same call on all.
             on_batch.after_call(model, exchange, lambda: turn_of(model).last.batch)
     return logs
+
+
+def _shard_state(model: Any) -> None:
+    """Shard the state of a model's optimizer, where `--memory` asks for it. Collective then.
+
+    Raises:
+        InvalidInput: the optimizer exchanges nothing; or its state cannot be sharded.
+    """
+    if not manner().shards_state or ranks_that_train() == 1:
+        return
+    if not is_distributed(model.optimizer):
+        raise InvalidInput(
+            "--memory shard-optimizer divides the state of an optimizer that exchanges its gradients.",
+            f"a plain {type(model.optimizer).__name__} on {ranks_that_train()} ranks",
+            "Add --auto, or hvd.DistributedOptimizer.",
+        )
+    if not model.built:
+        raise InvalidInput(
+            "--memory shard-optimizer takes a model that has its weights when training begins.",
+            f"{model.name}, which is not built",
+            "Begin it with keras.Input, or call model.build(input_shape).",
+        )
+    shard_state(model.optimizer, model.trainable_variables)
 
 
 def _callbacks(model: Any, arguments: dict[str, Any]) -> tuple[list[Any], list[Any]]:

@@ -5,6 +5,7 @@ Runs on: every rank.
 
 from __future__ import annotations
 
+import warnings
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, partial
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from jupyter_ddl.training.optimizer.accumulation import Accumulation
+    from jupyter_ddl.training.optimizer.state_shards import StateShards
 
 # What makes an optimizer a distributed one. Set past Keras's own __setattr__, which would track what they hold.
 _PARTS = ("_exchange", "_accumulation", "_local")
@@ -44,6 +46,7 @@ class DistributedMixin:
     _exchange = Exchange()
     _accumulation: Accumulation | None = None
     _local = LocalVariables()
+    _shards: StateShards | None = None
     _check: Callable[[Any], None] | None = None
 
     @property  # type: ignore[misc]
@@ -68,7 +71,9 @@ class DistributedMixin:
             self._check(self)
         variables = list(self._trainable_variables if trainable_variables is None else trainable_variables)  # type: ignore[attr-defined]
         gradients = list(grads)
-        if self._accumulation is None:
+        if self._shards is not None:
+            self._update_shards(self._shards, gradients, variables)
+        elif self._accumulation is None:
             reduced = gradients if _reduced.get() is self else self._reduced(gradients, variables)
             with _as(_updating, True):
                 self._update(as_of_whole_batch(self, reduced, variables), variables)
@@ -115,6 +120,21 @@ class DistributedMixin:
         shrinks = isinstance(self, keras.optimizers.LossScaleOptimizer)
         return step.weighed_loss(super().scale_loss(loss), self._exchange, shrinks=shrinks)  # type: ignore[misc]
 
+    def build(self, variables: list[Any]) -> None:
+        """Make the optimizer's state: that of this rank's parts of the variables, where it is sharded."""
+        super().build(variables if self._shards is None else self._shards.parts)  # type: ignore[misc]
+
+    def save_own_variables(self, store: Any) -> None:
+        """Save the optimizer's state in a model's file; not where it is sharded, since one rank has a part of it."""
+        if self._shards is None:
+            super().save_own_variables(store)  # type: ignore[misc]
+        else:
+            warnings.warn(
+                "The optimizer's state is sharded over the ranks, and is not saved with the model: --checkpoint saves "
+                "it (docs/memory.md).",
+                stacklevel=2,
+            )
+
     def register_local_var(self, var: Any) -> None:
         """Leave a variable out of the exchange: its gradient stays this rank's own."""
         if self._local is DistributedMixin._local:
@@ -129,6 +149,23 @@ class DistributedMixin:
         self._make_variables(variables)
         plain_apply = super().apply  # type: ignore[misc]
         step.if_anybody_trains(self._exchange.process_set, lambda: plain_apply(reduced, variables))
+
+    def _update_shards(self, shards: StateShards, gradients: list[Any], variables: list[Any]) -> None:
+        """Update this rank's part of each weight, and gather the weights."""
+        now = step.current()
+        if now is not None and any(now.are_exchanged(variables)):
+            # By the tape, since the step is the program's own.
+            own = shards.own(self._reduced(gradients, variables), variables)
+        else:
+            own = shards.scattered(self._exchange.weighed(gradients), variables)
+            if now is not None:
+                now.draw_alike()
+        own = shards.agreed(as_of_whole_batch(self, own, shards.variables), self)
+        with _as(_updating, True):
+            self._make_variables(shards.parts)
+            shards.take()
+            self._update(own, shards.parts)
+        shards.gather()
 
     def _make_variables(self, variables: list[Any]) -> None:
         """Build the optimizer now: Keras would in `apply`, which may be in a branch, where no variable can be made."""
@@ -176,6 +213,18 @@ def accumulation_of(optimizer: Any) -> Accumulation | None:
     return optimizer._accumulation if isinstance(optimizer, DistributedMixin) else None
 
 
+def shards_of(optimizer: Any) -> StateShards | None:
+    """Return this rank's parts of what a distributed optimizer trains; None where its state is not sharded."""
+    assert isinstance(optimizer, DistributedMixin)
+    return optimizer._shards
+
+
+def set_shards(optimizer: Any, shards: StateShards) -> None:
+    """Have a distributed optimizer train this rank's parts; `sharding.shard_state` calls it."""
+    assert isinstance(optimizer, DistributedMixin)
+    object.__setattr__(optimizer, "_shards", shards)
+
+
 def take_exchange_outwards(scaling: Any) -> None:
     """Make a LossScaleOptimizer exchange gradients, instead of the distributed optimizer inside it.
 
@@ -190,6 +239,7 @@ def take_exchange_outwards(scaling: Any) -> None:
         return
     if not is_distributed(scaling):
         distribute(scaling, inner._exchange, inner._accumulation, inner._local)
+        object.__setattr__(scaling, "_shards", inner._shards)
     _become(inner, _plain_class(type(inner)))
 
 
@@ -247,6 +297,13 @@ def _as(variable: ContextVar[Any], value: Any) -> Iterator[None]:
 def _is_users(method: Any) -> bool:
     """Return whether a method of an optimizer is defined by a class of the user's, and not by Keras's."""
     return not str(getattr(method, "__func__", method).__module__).startswith("keras.")
+
+
+def has_users_update(optimizer: Any) -> bool:
+    """Return whether an optimizer's `apply_gradients` is of a class of the user's."""
+    kind = type(optimizer)
+    plain: Any = _plain_class(kind) if is_distributed(optimizer) else kind
+    return _is_users(plain.apply_gradients)
 
 
 def trained_together(optimizer: Any, variables: Sequence[Any]) -> list[Any]:

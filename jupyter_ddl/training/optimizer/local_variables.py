@@ -36,6 +36,9 @@ class LocalVariables:
     def __contains__(self, variable: Any) -> bool:
         return id(variable) in self._variables
 
+    def __bool__(self) -> bool:
+        return bool(self._variables)
+
     def reduce_others(
         self, exchange: GradientExchange, gradients: Sequence[Any], variables: Sequence[Any]
     ) -> list[Any]:
