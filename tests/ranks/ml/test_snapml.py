@@ -12,7 +12,8 @@ import jupyter_ddl
 if TYPE_CHECKING:
     from jupyter_ddl.kernel.session import Session
 
-pytestmark = pytest.mark.mpi
+# Importing it warns of NumPy's names, and of the processor.
+pytestmark = [pytest.mark.mpi, pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:Cannot detect CPU")]
 
 
 def test_ranks_train_parts_of_a_forest_of_snap_mls(bare: Session) -> None:
