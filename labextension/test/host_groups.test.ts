@@ -37,6 +37,7 @@ describe('ranks by host', () => {
   it('say together how many there are, what they do, and what is wrong', () => {
     expect(headingParts(8, '1,234 /s', 'network ↓1 GB/s ↑2 GB/s', 2, ENGLISH)).toEqual(['8 ranks', '1,234 /s', 'network ↓1 GB/s ↑2 GB/s', '2 faults']);
     expect(headingParts(1, '', '', 0, ENGLISH)).toEqual(['1 rank']);
+    expect(headingParts(1024, '', '', 0, ENGLISH)).toEqual(['1,024 ranks']);
   });
 
   it('come with the events of a run whose folder knows its hosts', () => {

@@ -18,6 +18,7 @@ describe('a key in a part of ours', () => {
     { key: 's', ctrlKey: true },
     { key: 's', metaKey: true },
     { key: 'C', ctrlKey: true, shiftKey: true },
+    { key: 'E', ctrlKey: true, shiftKey: true },
     { key: 'f', ctrlKey: true },
     { key: 'b', ctrlKey: true },
     { key: 'Enter', ctrlKey: true },

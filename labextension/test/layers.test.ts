@@ -49,3 +49,19 @@ it('modules have less than 300 lines, but for the generated one', () => {
   const long = paths.filter((path) => readFileSync(join(SRC, path), 'utf8').split('\n').length > 300);
   expect(long).toEqual(['model/events.ts']);
 });
+
+it('dialogs that destroy have Cancel in focus', () => {
+  const paths = readdirSync(SRC, { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('.ts'));
+  const asked = paths.flatMap((path) => [...readFileSync(join(SRC, path), 'utf8').matchAll(/buttons: \[(.*Dialog\.warnButton.*)\],([^)]*)/g)].map((found) => ({ path, found })));
+  expect(asked.map(({ path }) => path).sort()).toEqual([
+    'panels/clusters_page.ts',
+    'panels/jobs_section.ts',
+    'panels/kept_clusters.ts',
+    'panels/runs_section.ts',
+    'plugins/controls.ts',
+  ]);
+  for (const { path, found } of asked) {
+    expect(found[1], path).toMatch(/^Dialog\.cancelButton/);
+    expect(found[2], path).toContain('defaultButton: 0');
+  }
+});

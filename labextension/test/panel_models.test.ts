@@ -236,7 +236,7 @@ describe('ranks in the panel', () => {
     const [row] = rankRows(cluster, model, ENGLISH);
     expect(row).toMatchObject({ standing: 'training', samplesPerS: 1000, gpuPct: 87.5, memoryBytes: 2 ** 33 });
     model.handle({ type: 'straggler', run: 'r', rank: 0, at_s: 3, is_straggler: true, ratio: 1.5, spends_on: 'input' });
-    expect(rankRows(cluster, model, ENGLISH)[0]).toMatchObject({ standing: 'straggler', problem: '×1.5 in input' });
+    expect(rankRows(cluster, model, ENGLISH)[0]).toMatchObject({ standing: 'straggler', problem: '×1.5', slowIn: 'slower in input' });
     model.handle({ type: 'run_finished', run: 'r', outcome: 'finished', seconds: 1, fault: null });
     const ready = { ...cluster, ranks: [{ ...rank, state: 'ready' as const }] };
     expect(rankRows(ready, model, ENGLISH)[0]).toMatchObject({ standing: 'ready', samplesPerS: null, gpuPct: null });

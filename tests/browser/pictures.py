@@ -7,6 +7,7 @@ Runs and clusters are recorded ones; ranks that are stopped in a cell are real. 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import tempfile
@@ -24,6 +25,7 @@ from PIL import Image  # noqa: E402
 from told_kernel import ToldKernel, rank  # noqa: E402
 
 from jupyter_ddl import paths  # noqa: E402
+from jupyter_ddl.runs.labels import rename  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,6 +95,7 @@ def first_minute(scene: Scene) -> None:
 
 
 def run_page(scene: Scene, name: str = "eight") -> None:
+    show_panel(scene.page, more=False)
     command(scene.page, "jupyter-ddl:open-run", run=scene.runs[name].name)
     scene.page.locator(f"{PAGE} .ddl-value").first.wait_for()
 
@@ -112,6 +115,7 @@ def failed_run(scene: Scene) -> None:
 
 
 def compared(scene: Scene) -> None:
+    show_panel(scene.page, more=False)
     names = [scene.runs[name].name for name in ("eight", "slower", "slowest")]
     scene.page.evaluate(
         "runs => window.jupyterapp.commands.execute('jupyter-ddl:compare-runs', { runs }).then(() => null)", names
@@ -120,6 +124,7 @@ def compared(scene: Scene) -> None:
 
 
 def whole_log(scene: Scene) -> None:
+    show_panel(scene.page, more=False)
     command(scene.page, "jupyter-ddl:open-log", run=scene.runs["eight"].name)
     scene.page.locator(f"{PAGE} .ddl-line").first.wait_for()
 
@@ -172,14 +177,23 @@ IN_DOCS = {
 TOLD = ("training", "64")
 # Run and theme -> the picture of its dashboard in docs, as wide as a cell's output.
 DASHBOARDS = {"8": "dashboard-8-light", "64": "dashboard-64-dark", "1024": "dashboard-1024-light"}
-DASHBOARD = Size("dashboard", 1180, 1500)
-COLOURS = 128
+# Higher than any dashboard: what is out of sight is not in a picture of it.
+DASHBOARD = Size("dashboard", 1180, 1900)
+COLOURS = 255
+# Run -> the number of its cell, where that is known, and what its user calls it.
+CELLS = {
+    "eight": (None, "baseline"),
+    "slower": (None, "half the ranks"),
+    "slowest": (None, "a quarter"),
+    "failed": (7, ""),
+    "live": (9, ""),
+}
 
 
 def record_runs() -> dict[str, Path]:
     """Write the runs that the views show."""
     day = "2026-11-2"
-    return {
+    runs = {
         "eight": recorded.record(f"{day}5T09-12-40-default-3f9c", 8, 60),
         "slower": recorded.record(f"{day}5T10-02-11-default-81d0", 4, 60, slower=1.3),
         "slowest": recorded.record(f"{day}4T16-45-02-default-77aa", 2, 60, slower=1.9),
@@ -189,6 +203,13 @@ def record_runs() -> dict[str, Path]:
         "64": recorded.record(f"{day}2T02-00-00-default-6464", 64, 40, over=False),
         "1024": recorded.record(f"{day}2T02-00-00-default-1024", 1024, 40, over=False),
     }
+    for run, (number, name) in CELLS.items():
+        rename(runs[run], name)
+        if number is not None:
+            file = runs[run] / "run.json"
+            cell = {"notebook": "/work/train.ipynb", "cell_number": number}
+            file.write_text(json.dumps(json.loads(file.read_text()) | cell))
+    return runs
 
 
 def take(out: Path, chosen: list[str], sizes: list[Size]) -> None:
@@ -259,9 +280,12 @@ def _take_dashboards(out: Path, lab: Lab, browser: Browser, runs: dict[str, Path
 
 
 def _keep(taken: Path, kept: Path) -> None:
-    """Write a picture into the docs: a screen has few colours, which a palette holds."""
+    """Write a picture into the docs with a palette."""
     with Image.open(taken) as picture:
-        picture.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(kept, optimize=True)
+        whole = picture.convert("RGB")
+    # Colours of small marks are among them, and those of large areas are exact.
+    few = whole.quantize(COLOURS, Image.Quantize.MAXCOVERAGE, kmeans=1, dither=Image.Dither.NONE)
+    few.save(kept, optimize=True)
 
 
 def main() -> int:

@@ -1,5 +1,7 @@
 """No bar wraps, overflows or cuts what it says, in three languages and both themes, in the windows that people have.
 
+The section of ranks is as high as what it holds; axe-core finds nothing in any view, in either theme.
+
 Scroll bars take room here, as on most desktops.
 """
 
@@ -12,7 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 import recorded
 from lab import chromium, jupyterlab, set_theme
-from panel import show_panel
+from panel import PANEL, axe_findings, show_panel
+from playwright.sync_api import expect
 from told_kernel import ToldKernel, rank
 
 if TYPE_CHECKING:
@@ -42,6 +45,15 @@ FAULTS = """bars => [...document.querySelectorAll(bars)].filter(bar => bar.check
     ...cut.map(one => `${name} cuts ${one.textContent}`),
   ];
 })"""
+KERNEL = "window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.id"
+# The section has neither a scroll bar nor empty space, but for a part of a pixel and what rounding adds to it.
+FITS = """() => {
+  const content = document.querySelector('#jupyter-ddl-panel .ddl-section-content');
+  const section = content.parentElement;
+  const { paddingTop, paddingBottom } = getComputedStyle(section);
+  const needed = content.getBoundingClientRect().height + parseFloat(paddingTop) + parseFloat(paddingBottom);
+  return section.scrollHeight <= section.clientHeight && section.clientHeight - needed < 4;
+}"""
 # Locale -> the form's field, what it says of no ranks, and the command that shows all clusters.
 SAID = {
     "en": ("Ranks", "Ranks must be a whole number of at least 1.", "Show All Clusters"),
@@ -90,10 +102,9 @@ def record_runs(number: int) -> tuple[Path, Path]:
     return failed, recorded.record(f"2026-11-16T18-02-11-default-810{number}", 4, 25)
 
 
-def faults_of_bars(page: Page, runs: tuple[Path, Path]) -> dict[str, list[str]]:
-    """Return what is wrong with bars, by page, size of the window and theme."""
+def open_views(page: Page, runs: tuple[Path, Path]) -> Iterator[str]:
+    """Open one page after the other, and give its name once all of it is there."""
     failed, other = runs
-    found: dict[str, list[str]] = {}
     views = {
         "run": ("jupyter-ddl:open-run", {"run": failed.name}, ".ddl-value"),
         "log": ("jupyter-ddl:open-log", {"run": failed.name, "rank": "all"}, ".ddl-line"),
@@ -108,15 +119,26 @@ def faults_of_bars(page: Page, runs: tuple[Path, Path]) -> dict[str, list[str]]:
         if view == "run":
             # The button that needs the most room comes with the run's events.
             page.locator(f"{SHOWN} .ddl-page-bar .ddl-button").nth(1).wait_for()
+        yield view
+
+
+def faults_of_bars(page: Page, runs: tuple[Path, Path]) -> dict[str, list[str]]:
+    """Return what is wrong with bars, by page, size of the window and theme."""
+    found: dict[str, list[str]] = {}
+    for view in open_views(page, runs):
         for theme, (width, height) in itertools.product(THEMES, SIZES):
             set_theme(page, dark=theme == "dark")
             page.set_viewport_size({"width": width, "height": height})
-            # Layouts follow the window in the next frames.
-            page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            settle(page)
             page.wait_for_function(f"window.jupyterapp.shell.node.offsetWidth === {width}")
             if faults := page.evaluate(FAULTS, BARS):
                 found[f"{view} at {width}x{height}, {theme}"] = faults
     return found
+
+
+def settle(page: Page) -> None:
+    """Wait until layouts follow what changed, which they do in the next frames."""
+    page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
 def test_no_bar_wraps_or_overflows(spoken: Spoken, wide_browser: Browser) -> None:
@@ -140,3 +162,38 @@ def test_the_form_and_the_commands_speak_the_language(spoken: Spoken, wide_brows
     assert page.evaluate("window.jupyterapp.commands.label('jupyter-ddl:all-clusters')") == label
     page.context.close()
     spoken.lab.end_kernels()
+
+
+def test_axe_finds_nothing_in_any_view_in_either_theme(lab: Lab, wide_browser: Browser) -> None:
+    page = open_notebook(lab, wide_browser)
+    found: dict[str, list[str]] = {}
+    for view in open_views(page, record_runs(len(SAID))):
+        for theme in THEMES:
+            set_theme(page, dark=theme == "dark")
+            if findings := axe_findings(page, SHOWN) + axe_findings(page, PANEL):
+                found[f"{view}, {theme}"] = findings
+    page.context.close()
+    lab.end_kernels()
+    assert found == {}
+
+
+def test_the_section_of_ranks_is_as_high_as_what_it_holds(lab: Lab, wide_browser: Browser) -> None:
+    page = open_notebook(lab, wide_browser)
+    lab.wait_until_idle(page)
+    clusters = page.locator(PANEL).locator(".ddl-cluster")
+    rows = ".ddl-rank-row:visible"
+    with ToldKernel(lab, "elsewhere") as other, ToldKernel(lab, page.evaluate(KERNEL)) as own:
+        other.tell([rank(at) for at in range(3)], name="other")
+        expect(clusters.locator(rows)).to_have_count(3)
+        page.wait_for_function(FITS)
+        own.tell([rank(at) for at in range(2)], name="own")
+        # The notebook's own come first, and the others are a line, which unfolds.
+        expect(clusters.locator("h3")).to_have_text(["own\u00a0· 2 ranks", "other\u00a0· 3 ranks"])
+        expect(clusters.nth(0).locator(rows)).to_have_count(2)
+        expect(clusters.nth(1).locator(rows)).to_have_count(0)
+        page.wait_for_function(FITS)
+        clusters.nth(1).locator("summary").click()
+        expect(clusters.nth(1).locator(rows)).to_have_count(3)
+        page.wait_for_function(FITS)
+    page.context.close()
+    lab.end_kernels()

@@ -73,6 +73,12 @@ def test_kept_ranks_and_runs_are_there_again_after_the_server_was_restarted(own_
     own_lab.end_kernels()
     card.wait_for(timeout=30_000)
     card.get_by_role("button", name="Stop").click()
+    # Enter cancels.
+    page.locator(".jp-Dialog button:focus").filter(has_text="Cancel").wait_for()
+    page.keyboard.press("Enter")
+    page.locator(".jp-Dialog").wait_for(state="detached")
+    assert card.count() == 1
+    card.get_by_role("button", name="Stop").click()
     page.locator(".jp-Dialog").get_by_role("button", name="Stop").click()
     card.wait_for(state="detached", timeout=30_000)
     assert list(kept()) == []

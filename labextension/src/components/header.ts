@@ -133,14 +133,14 @@ function epochNote({ epoch, progress }: RunModel, trans: Words): string {
 
 /** What the figure is a mean of: ten seconds while the run is active, with the newest beside it. */
 function rateNote(model: RunModel, ranks: number, trans: Words): string {
-  const of = trans._n('on %1 rank', 'on %1 ranks', ranks);
+  const of = trans._n('on %2 rank', 'on %2 ranks', ranks, number(ranks));
   const now = model.means.rateNow();
   return model.isOver ? trans.__('mean of the run, %1', of) : now === null ? of : trans.__('now %1, %2', number(now), of);
 }
 
 function chip(state: RankState, count: number, trans: Words): HTMLElement {
   const { sign, word } = LOOKS[state];
-  return h('li', { class: `ddl-chip ddl-state-${state}` }, h('span', { 'aria-hidden': 'true' }, sign), ` ${count} ${trans.__(word)}`);
+  return h('li', { class: `ddl-chip ddl-state-${state}` }, h('span', { 'aria-hidden': 'true' }, sign), ` ${number(count)} ${trans.__(word)}`);
 }
 
 class Tile {

@@ -93,7 +93,7 @@ export class RankList {
     // Under the heading of its host, the host is said already.
     setText(place!, isHeading(this.entries[0]!) ? device : `${device} · ${rank.host}`);
     setText(use!, usage);
-    const trouble = rank.problem === '' ? '' : `, ${word} ${rank.problem}`;
+    const trouble = rank.problem === '' ? '' : `, ${word} ${rank.problem}, ${rank.slowIn}`;
     const more = [rank.deviceMore, rank.network].filter((text) => text !== '').map((text) => `\n${text}`);
     const whole = trans.__('%1 threads, pid %2', rank.threads, rank.pid);
     setAttribute(row, 'title', `${trans.__('rank %1', rank.rank)}${trouble}: ${rank.host}, ${rank.device}, ${whole}${more.join('')}`);

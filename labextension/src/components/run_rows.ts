@@ -1,6 +1,6 @@
 // Runs in a narrow list, two lines each, under the days on which they began.
 import { daysAgo } from '../model/run_days';
-import { cellText, type RunRecord } from '../model/runs';
+import { cellText, idText, type RunRecord } from '../model/runs';
 import { compactRanks } from '../model/stacks';
 import { h, setAttribute, setText } from './dom';
 import { duration, loss, rate as rateText } from './format';
@@ -127,11 +127,6 @@ export function whenText(seconds: number): string {
 /** Return what a row is known by: its user's name for it, then its cell or script. */
 export function whatText(record: RunRecord): string {
   return [record.name ?? '', cellText(record)].filter((part) => part !== '').join(' \u00b7 ');
-}
-
-/** Return a run's id without the time, which a row has. */
-export function idText(run: string): string {
-  return run.replace(/^[\dT-]+-(?=\D)/, '');
 }
 
 /** Return the second line: what tells the run from others comes first, since a narrow list cuts the end. */

@@ -1,7 +1,7 @@
 // Compares runs: their records, and their events while they are shown. No DOM.
 import { type ISignal, Signal } from '@lumino/signaling';
 import type { LiveRun, LiveRuns } from './live';
-import { cellText } from './runs';
+import { cellText, idText } from './runs';
 import { type RunDetails, sentence, type Server } from './server';
 
 export class ComparisonModel {
@@ -31,12 +31,12 @@ export class ComparisonModel {
     return this.shown;
   }
 
-  /** What each run is called: by its user, its cell or script, and where that is not known or not its alone, by its id's end. */
+  /** What each run is called: by its user, its cell or script, and where that is not known or not its alone, by its id without the time. */
   get names(): readonly string[] {
     const given = this.details.map((one) => (one === null ? '' : (one.record.name ?? (cellText(one.record) || fileOf(one.facts.script)))));
     return given.map((name, at) => {
       const run = this.runs[at]!;
-      return name === '' ? shortOf(run) : given.filter((other) => other === name).length > 1 ? `${name} ${run.split('-').at(-1)!}` : name;
+      return name === '' ? idText(run) : given.filter((other) => other === name).length > 1 ? `${name} ${run.split('-').at(-1)!}` : name;
     });
   }
 
@@ -79,8 +79,3 @@ export class ComparisonModel {
 }
 
 const fileOf = (path: string | null): string => path?.split('/').at(-1) ?? '';
-
-/** Return what distinguishes a run's id: its end. */
-function shortOf(run: string): string {
-  return run.length > 24 ? `…${run.slice(-20)}` : run;
-}

@@ -1,5 +1,5 @@
 // Ranks by host: a heading for each, below it the ranks unless it is folded. No DOM.
-import type { Words } from './words';
+import { ranksText, type Words } from './words';
 
 /** A host's heading. */
 export interface HostHeading<T> {
@@ -38,5 +38,5 @@ export function byHost<T extends { readonly host: string | null }>(ranks: readon
 /** Return what a host's heading says of its ranks: how many, what they do together, its network, and faults. */
 export function headingParts(ranks: number, samplesPerS: string, network: string, faults: number, trans: Words): string[] {
   const faultText = faults === 0 ? '' : trans._n('%1 fault', '%1 faults', faults);
-  return [trans._n('%1 rank', '%1 ranks', ranks), samplesPerS, network, faultText].filter((text) => text !== '');
+  return [ranksText(ranks, trans), samplesPerS, network, faultText].filter((text) => text !== '');
 }

@@ -29,8 +29,10 @@ export interface RankRow {
   readonly deviceMore: string;
   /** What its host's network carries, on the first rank there; empty on the others. */
   readonly network: string;
-  /** What is wrong; empty where nothing is. */
+  /** How much slower it is than the others, as text; empty where it is no straggler. */
   readonly problem: string;
+  /** What part of a step a straggler is slower in; empty where it is none. */
+  readonly slowIn: string;
 }
 
 export function rankRows(cluster: ClusterState, run: RunModel | null, trans: Words): RankRow[] {
@@ -53,7 +55,8 @@ export function rankRows(cluster: ClusterState, run: RunModel | null, trans: Wor
       memoryTotalBytes: sample?.gpu_memory_total_bytes ?? null,
       deviceMore: deviceText(sample),
       network: hostText(sample, trans),
-      problem: standing === 'straggler' && straggler !== null ? trans.__('×%1 in %2', number(straggler.ratio), partName(straggler.spends_on, trans)) : '',
+      problem: standing === 'straggler' && straggler !== null ? `×${number(straggler.ratio)}` : '',
+      slowIn: straggler === null ? '' : trans.__('slower in %1', partName(straggler.spends_on, trans)),
     };
   });
 }

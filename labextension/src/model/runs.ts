@@ -62,6 +62,11 @@ export function recordOf(value: unknown): RunRecord | null {
   };
 }
 
+/** Return a run's id without the time, which is shown beside it. */
+export function idText(run: string): string {
+  return run.replace(/^[\dT-]+-(?=\D)/, '');
+}
+
 /** Return where a run comes from, as a cell is known: `train.ipynb [7]`, or `train.py`; empty where that is not known. */
 export function cellText({ script, notebook, cell_number: number }: Pick<RunRecord, 'script' | 'notebook' | 'cell_number'>): string {
   const name = (notebook ?? script)?.split('/').pop() ?? '';

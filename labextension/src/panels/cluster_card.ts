@@ -9,6 +9,7 @@ import type { KernelState } from '../model/hub_messages';
 import type { LiveRun } from '../model/live';
 import { rankRows } from '../model/rank_rows';
 import { timeLeft } from '../model/wall_time';
+import { ranksText } from '../model/words';
 import { CommandIDs } from '../tokens';
 import type { Context } from './context';
 import { iconButton } from './icon_button';
@@ -109,7 +110,7 @@ export class ClusterCard {
     const count = cluster.ranks.length > 0 ? cluster.ranks.length : cluster.world_size;
     setText(this.name, cluster.name);
     setAttribute(this.name, 'title', cluster.name);
-    setText(this.count, `\u00a0· ${trans._n('%1 rank', '%1 ranks', count)}`);
+    setText(this.count, `\u00a0· ${ranksText(count, trans)}`);
     setText(this.state, trans.__(cluster.state));
     setAttribute(this.state, 'class', `ddl-cluster-state ddl-cluster-${cluster.state}`);
     const left = timeLeft(cluster.ends_at_s, Date.now() / 1000);

@@ -3,6 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { h, setAttribute, setText } from '../components/dom';
 import { attachJobLine, type BatchJob } from '../model/jobs';
 import { timeLeft } from '../model/wall_time';
+import { ranksText } from '../model/words';
 
 export class JobCard {
   readonly element: HTMLElement;
@@ -31,7 +32,7 @@ export class JobCard {
           'h3',
           {},
           h('span', { class: 'ddl-cluster-name', title: name }, name),
-          h('span', { class: 'ddl-cluster-count' }, `\u00a0· ${trans._n('%1 rank', '%1 ranks', count)}`),
+          h('span', { class: 'ddl-cluster-count' }, `\u00a0· ${ranksText(count, trans)}`),
         ),
         this.state,
       ),

@@ -3,6 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { h, setAttribute } from '../components/dom';
 import { whenText } from '../components/run_rows';
 import { attachLine, type KeptCluster } from '../model/kept';
+import { ranksText } from '../model/words';
 
 export class KeptCard {
   readonly element: HTMLElement;
@@ -30,7 +31,7 @@ export class KeptCard {
           'h3',
           {},
           h('span', { class: 'ddl-cluster-name', title: name }, name),
-          h('span', { class: 'ddl-cluster-count' }, `\u00a0· ${trans._n('%1 rank', '%1 ranks', count)}`),
+          h('span', { class: 'ddl-cluster-count' }, `\u00a0· ${ranksText(count, trans)}`),
         ),
         h('span', { class: 'ddl-cluster-state' }, trans.__('kept')),
       ),

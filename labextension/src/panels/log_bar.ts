@@ -86,7 +86,7 @@ export class LogBar {
       this.stderr,
       this.fault,
     );
-    this.heading = [this.place, this.status, h('label', { class: 'ddl-check' }, this.follow, trans.__('follow')), this.file];
+    this.heading = [this.place, this.status, h('label', {}, this.follow, trans.__('follow')), this.file];
     this.follow.checked = true;
     this.listen();
   }

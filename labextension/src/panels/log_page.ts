@@ -2,10 +2,10 @@
 import { h, setAttribute, setHidden, setText } from '../components/dom';
 import { size } from '../components/format';
 import { keepTyping } from '../components/keys';
-import { idText } from '../components/run_rows';
 import { VirtualRows } from '../components/virtual';
 import type { Direction, LogModel, LogTarget } from '../model/log_model';
 import type { LogWindow } from '../model/log_window';
+import { idText } from '../model/runs';
 import { type Server, sentence } from '../model/server';
 import type { Context } from './context';
 import { LogBar } from './log_bar';

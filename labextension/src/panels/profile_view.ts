@@ -4,6 +4,7 @@ import { FlameGraph } from '../components/flame_graph';
 import { number } from '../components/format';
 import { PROFILE_SECONDS, type ProfileModel } from '../model/profile_model';
 import type { Profile } from '../model/profile';
+import { ranksText } from '../model/words';
 import type { Context } from './context';
 
 export class ProfileView {
@@ -61,7 +62,7 @@ export class ProfileView {
     const { trans } = this;
     this.shown = profile;
     const time = new Date().toLocaleTimeString(undefined, { hourCycle: 'h23' });
-    const ranks = trans._n('%1 rank', '%1 ranks', profile.ranks.length);
+    const ranks = ranksText(profile.ranks.length, trans);
     setText(this.status, trans.__('%1: %2, %3 of %4 samples taken', time, ranks, number(profile.samples), number(profile.ticks)));
     this.notes.replaceChildren(...profile.notes.map((note) => h('p', { class: 'ddl-note' }, note)));
     this.differences.replaceChildren(...profile.differences.map(({ call, text }) => this.difference(profile, call, text)));

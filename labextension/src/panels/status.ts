@@ -8,6 +8,7 @@ import type { KernelState } from '../model/hub_messages';
 import type { RunModel } from '../model/run';
 import { progressText } from '../model/training_progress';
 import { timeLeft } from '../model/wall_time';
+import { ranksText } from '../model/words';
 import type { CurrentNotebook } from '../notebook/current';
 import { CommandIDs } from '../tokens';
 import type { Context } from './context';
@@ -69,7 +70,7 @@ function statusText({ cluster }: KernelState, model: RunModel | null, trans: Tra
     return '';
   }
   const count = cluster.ranks.length > 0 ? cluster.ranks.length : cluster.world_size;
-  const ranks = trans._n('%1 rank', '%1 ranks', count);
+  const ranks = ranksText(count, trans);
   const left = timeLeft(cluster.ends_at_s, Date.now() / 1000);
   const end = left === null ? '' : ` · ${trans.__('%1 left', left.text)}`;
   const progress = model === null ? '' : progressText(model.progress, trans);

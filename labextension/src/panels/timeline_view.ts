@@ -6,6 +6,7 @@ import { TimelinePicture } from '../components/timeline_picture';
 import { type Figure, type Timeline, worstStep } from '../model/timeline';
 import type { Server } from '../model/server';
 import { TimelineModel } from '../model/timeline_model';
+import { ranksText } from '../model/words';
 
 const NAME_LENGTH = 60;
 
@@ -80,7 +81,7 @@ export class TimelineView {
       return setText(this.status, problem);
     }
     const steps = trans._n('%2 step', '%2 steps', timeline.steps, whole(timeline.steps));
-    const ranks = timeline.ranks === null ? [] : [trans._n('%1 rank', '%1 ranks', timeline.ranks)];
+    const ranks = timeline.ranks === null ? [] : [ranksText(timeline.ranks, trans)];
     setText(this.status, [steps, ...ranks, ...(timeline.cut_off ? [trans.__('cut off')] : [])].join(' · '));
     this.findings.replaceChildren(...timeline.findings.map((text) => h('li', {}, text)));
     const worst = worstStep(timeline);
