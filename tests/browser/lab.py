@@ -19,7 +19,7 @@ from servers import TOKEN, Server
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, BrowserType, Page
 
 CHROMIUM = "/usr/bin/chromium"
 HERE = Path(__file__).parent
@@ -154,16 +154,22 @@ def jupyterlab(
         yield Lab(server, server.notebooks)
 
 
-@contextmanager
-def chromium(*, has_scroll_bars: bool = False) -> Iterator[Browser]:
-    """Run Chromium.
+def launch(kind: BrowserType, *, has_scroll_bars: bool = False) -> Browser:
+    """Start a Chromium.
 
     Args:
+        kind: of the one Playwright that a process can have.
         has_scroll_bars: as most desktops have them, which take room; without, they lie over what they scroll.
     """
     hides = ["--hide-scrollbars"] if has_scroll_bars else []
+    return kind.launch(executable_path=CHROMIUM, args=list(FLAGS), ignore_default_args=hides)
+
+
+@contextmanager
+def chromium(*, has_scroll_bars: bool = False) -> Iterator[Browser]:
+    """Run Playwright and a Chromium, as `launch` starts it."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS), ignore_default_args=hides)
+        browser = launch(playwright.chromium, has_scroll_bars=has_scroll_bars)
         try:
             yield browser
         finally:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 import recorded
-from lab import chromium, jupyterlab, set_theme
+from lab import jupyterlab, launch, set_theme
 from panel import PANEL, axe_findings, show_panel
 from playwright.sync_api import expect
 from told_kernel import ToldKernel, rank
@@ -70,9 +70,10 @@ class Spoken(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def wide_browser(needed: None) -> Iterator[Browser]:
-    with chromium(has_scroll_bars=True) as running:
-        yield running
+def wide_browser(browser: Browser) -> Iterator[Browser]:
+    running = launch(browser.browser_type, has_scroll_bars=True)
+    yield running
+    running.close()
 
 
 @pytest.fixture(scope="module", params=SAID)
