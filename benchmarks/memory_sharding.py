@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 RANKS, STEPS, BATCH = 2, 10, 64
 PAIRS = 7
-MODELS = {"1.1 M weights": 512, "4.2 M weights": 1024}
+MODELS = {"1.1 M weights": 512, "3.7 M weights": 1024}
 TIME_AIM, STATE_AIM = 1.10, 1.05 / RANKS
 PREPARE = f"""
 import time, keras, numpy as np
