@@ -42,6 +42,7 @@ EXPORT_VARIABLE = "JUPYTER_DDL_EXPORT"  # of an exported notebook's kernel: what
 WORLD_VARIABLE = "JUPYTER_DDL_WORLD"  # names what ranks on several hosts leave there, for each host's witness
 AGENT_VARIABLE = "JUPYTER_DDL_AGENT"  # how MPI's daemons get into an image on other hosts
 SKLEARN_VARIABLE = "JUPYTER_DDL_SKLEARN"  # "intelex", "cuml": what accelerates scikit-learn on the ranks
+EXCHANGE_VARIABLE = "JUPYTER_DDL_EXCHANGE"  # the site's library that gradients go through, by its entry point's name
 STANDBY_VARIABLE = "JUPYTER_DDL_STANDBY"  # "never": no ranks wait to take the place of others
 GATE_VARIABLE = "JUPYTER_DDL_GATE"  # the socket at which the ranks of a standby world wait
 PIPES_VARIABLE = "JUPYTER_DDL_PIPES"  # the numbers of the descriptors that a script's rank has from its relay

@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
 
 from jupyter_ddl.auto_distribution import callbacks, differences, noise
+from jupyter_ddl.auto_distribution.current_call import asked_by
 from jupyter_ddl.auto_distribution.data_division import divide_evaluation, divide_training
 from jupyter_ddl.auto_distribution.differences import LossesOfWholeBatches
 from jupyter_ddl.auto_distribution.distributed_calls import distribute
@@ -54,6 +55,7 @@ def fit(stock: Any, model: Any, arguments: dict[str, Any], options: AutoOptions)
     """
     place = Place(hvd.size(), hvd.rank())
     plan = Plan(place.size, seeds.ours())
+    plan.asked_by(asked_by.get())
     distribute(model)
     plan.optimizer(model.optimizer)
     _split_validation(arguments)

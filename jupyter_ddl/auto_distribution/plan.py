@@ -65,6 +65,11 @@ class Plan:
     seed: int | None = None
     _rows: dict[str, str] = field(default_factory=dict)
 
+    def asked_by(self, what: str) -> None:
+        """Add what has asked for it; nothing where it is `--auto`."""
+        if what:
+            self._rows["asked for by"] = what
+
     def optimizer(self, optimizer: Any) -> None:
         """Add which optimizer is distributed."""
         self._rows["optimizer"] = plan_texts.optimizer(inner(optimizer).__class__.__name__)

@@ -18,6 +18,7 @@ from jupyter_ddl.cli import (
     bench,
     build_horovod,
     clusters,
+    ddlrun,
     doctor,
     execute,
     export,
@@ -58,7 +59,7 @@ _SIGNALLED = 128
 
 SUBCOMMANDS: tuple[Subcommand, ...] = (
     *(build_horovod, doctor, run, runs, show, logs, jobs, profiles),
-    *(export, execute, serve, modernise, report, tensorboard, clusters, timeline, bench, tune),
+    *(export, execute, serve, modernise, report, tensorboard, clusters, timeline, bench, tune, ddlrun),
 )
 
 

@@ -27,6 +27,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="exchange through NCCL: where TensorFlow, nvcc and NCCL are there for it (auto), or always, or never",
     )
     parser.add_argument(
+        "--cpu",
+        choices=("mpi", "ccl"),
+        default="mpi",
+        help="exchange on CPUs through MPI, or through oneCCL where its wheel or module is found",
+    )
+    parser.add_argument(
         "--target",
         type=Path,
         metavar="DIR",
@@ -42,7 +48,9 @@ def main(arguments: argparse.Namespace) -> int:
     from jupyter_ddl.horovod_build import Progress, build_horovod
 
     progress = Progress(sys.stdout)
-    outcome = build_horovod(progress, gpu=arguments.gpu, folder=arguments.target, force=arguments.force)
+    outcome = build_horovod(
+        progress, gpu=arguments.gpu, cpu=arguments.cpu, folder=arguments.target, force=arguments.force
+    )
     progress.done(describe(outcome))
     return 0
 

@@ -9,6 +9,7 @@ import argparse
 import os
 import re
 import shlex
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +62,12 @@ REFUSED: dict[str, str] = {
     "--no_ddloptions": f"{_LEFT_OUT}: there are no DDL_OPTIONS.",
 }
 # What is the same without them.
-IGNORED = ("--verbose", "--mpi", "--tcp", "--skipchecks")
+IGNORED = {
+    "--verbose": "what happens is shown and recorded anyway",
+    "--mpi": "ranks communicate by MPI anyway",
+    "--tcp": "MPI chooses the network",
+    "--skipchecks": "hosts are looked at each time",
+}
 # An option of mpirun's -> the only value of it that is what we do anyway.
 _SAME = {
     ("-bind-to", "--bind-to"): ("none", "Leave it out: each rank takes its share of its host's cores."),
@@ -78,8 +84,8 @@ def add_spellings(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-i", "--ssh-identity-file", metavar="FILE", **hidden)
     parser.add_argument("-ppn", "--accelerators", dest="slots_each", type=int, metavar="N", **hidden)
     parser.add_argument("-x", dest="exported", action="append", default=[], metavar="NAME[=VALUE]", **hidden)
-    for option in IGNORED:
-        parser.add_argument(option, dest="ignored", action="store_true", **hidden)
+    for option, reason in IGNORED.items():
+        parser.add_argument(option, dest="ignored", action=_Ignore, const=reason, nargs=0, **hidden)
     for options, (value, remedy) in _SAME.items():
         parser.add_argument(*options, dest="ignored", action=_OnlyAs, const=(value, remedy), **hidden)
     for option, remedy in REFUSED.items():
@@ -155,6 +161,14 @@ def without_python(given: Sequence[str]) -> list[str]:
             "Name the file: jupyter ddl run [python] SCRIPT.py [ARGS ...]",
         )
     return rest
+
+
+class _Ignore(argparse.Action):
+    """Takes an option that changes nothing, and says so; `const` is why."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:  # noqa: ARG002
+        """Say so."""
+        print(f"NOTE: {option_string} has no effect here: {self.const}.", file=sys.stderr)
 
 
 class _Refuse(argparse.Action):

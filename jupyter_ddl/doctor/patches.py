@@ -18,6 +18,7 @@ _TITLES = {
     Layer.DATA: "Data sets and pipelines",
     Layer.FIT: "Training with Horovod",
     Layer.AUTO: "--auto",
+    Layer.DDL: "IBM's import ddl",
     Layer.MEMORY: "Training in less memory: `--memory`",
     Layer.LEGACY: "Old spellings of Keras and TensorFlow (JUPYTER_DDL_LEGACY=0 leaves them out)",
     Layer.KERNEL: "In the notebook's process, and not on ranks",

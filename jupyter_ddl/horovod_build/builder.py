@@ -12,6 +12,7 @@ from jupyter_ddl import paths
 from jupyter_ddl.errors import BuildError
 from jupyter_ddl.horovod_build import edits
 from jupyter_ddl.horovod_build.cache import Cache
+from jupyter_ddl.horovod_build.ccl import CpuChoice, choose_ccl
 from jupyter_ddl.horovod_build.facts import HorovodFacts, NotImportable, horovod_facts, tensorflow_facts
 from jupyter_ddl.horovod_build.install import check_destination, install_wheel
 from jupyter_ddl.horovod_build.sdist import VERSION, fetch_sdist, unpack_sdist
@@ -49,7 +50,12 @@ class Outcome:
 
 
 def build_horovod(
-    progress: Progress, *, gpu: GpuChoice = "auto", folder: Path | None = None, force: bool = False
+    progress: Progress,
+    *,
+    gpu: GpuChoice = "auto",
+    cpu: CpuChoice = "mpi",
+    folder: Path | None = None,
+    force: bool = False,
 ) -> Outcome:
     """Make sure that the ranks can import a Horovod that fits the installed TensorFlow and MPI.
 
@@ -58,6 +64,7 @@ def build_horovod(
     Args:
         progress: shows each step.
         gpu: whether to build with NCCL; "auto" does where TensorFlow is built for CUDA, and nvcc and NCCL are found.
+        cpu: what the ranks exchange through on CPUs: MPI, or oneCCL.
         folder: install here instead of into this environment; `JUPYTER_DDL_HOROVOD` by default.
         force: build and install also where a Horovod that works, or a cached wheel, is there.
 
@@ -75,11 +82,13 @@ def build_horovod(
         installed = asked.result()
     if not force and isinstance(installed, HorovodFacts) and works(installed, tensorflow.version, mpi):
         can_have_nccl = choose_cuda("auto", tensorflow)[0] is not None
-        kept = _reason_to_keep(installed, gpu, nccl_can_be_built=can_have_nccl)
+        kept = _reason_to_keep(installed, gpu, cpu, nccl_can_be_built=can_have_nccl)
         if kept is not None:
             return Outcome("left alone", installed, tensorflow.version, kept, folder, None, progress.elapsed_s)
     cuda, exchange = choose_cuda(gpu, tensorflow)
-    target = Target(tensorflow, mpi, cuda, folder)
+    ccl, on_cpus = choose_ccl(cpu)
+    exchange = f"{on_cpus}; {exchange}" if on_cpus else exchange
+    target = Target(tensorflow, mpi, cuda, folder, ccl)
     check_destination(folder)
     cache = Cache.open()
     log = cache.logs / f"{target.key}.log"
@@ -115,11 +124,15 @@ def _absolute(folder: Path | None) -> Path | None:
     return folder.expanduser().absolute() if folder else None
 
 
-def _reason_to_keep(horovod: HorovodFacts, gpu: GpuChoice, *, nccl_can_be_built: bool) -> str | None:
+def _reason_to_keep(
+    horovod: HorovodFacts, gpu: GpuChoice, cpu: CpuChoice = "mpi", *, nccl_can_be_built: bool
+) -> str | None:
     """Return why a Horovod that works is left alone, or None where it is to be replaced."""
     is_ours = "+ddl" in horovod.version
     if is_ours and not horovod.version.partition("+")[2].startswith(f"{OUR_MARK}."):
         return None  # built by an earlier jupyter_ddl, with other edits
+    if cpu == "ccl" and not horovod.ccl:
+        return None
     if horovod.nccl:
         return "it has NCCL"
     if gpu == "nccl" or (gpu == "auto" and is_ours and nccl_can_be_built):

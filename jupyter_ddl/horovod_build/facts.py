@@ -41,7 +41,8 @@ mpi = sorted(path for path in mapped if re.match(r"libmpi(ch|_mt|_cray)?(-\\w+)?
 metadata = pathlib.Path(horovod.__file__).with_name("metadata.json")
 print(sys.argv[1] + json.dumps({
     "version": importlib.metadata.version("horovod"), "location": str(pathlib.Path(horovod.__file__).parent.parent),
-    "mpi": bool(hvd.mpi_built()), "nccl": bool(hvd.nccl_built()), "mpi_library": mpi[0] if mpi else None,
+    "mpi": bool(hvd.mpi_built()), "nccl": bool(hvd.nccl_built()), "ccl": bool(hvd.ccl_built()),
+    "mpi_library": mpi[0] if mpi else None,
     "tensorflow": json.loads(metadata.read_text()).get("tensorflow") if metadata.exists() else None,
 }))
 """
@@ -81,6 +82,7 @@ class HorovodFacts:
         nccl: whether it was built with NCCL.
         mpi_library: the MPI library that its import loaded.
         tensorflow: the version that it was compiled against, where it says so.
+        ccl: whether it was built with oneCCL.
     """
 
     version: str
@@ -89,6 +91,7 @@ class HorovodFacts:
     nccl: bool
     mpi_library: Path | None
     tensorflow: str | None
+    ccl: bool = False
 
 
 @dataclass(frozen=True)

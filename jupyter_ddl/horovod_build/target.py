@@ -18,6 +18,7 @@ from jupyter_ddl.horovod_build.toolchain import origin_rpath
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from jupyter_ddl.horovod_build.ccl import Ccl
     from jupyter_ddl.horovod_build.facts import TensorFlowFacts
     from jupyter_ddl.host.mpi import Mpi
 
@@ -35,12 +36,14 @@ class Target:
         mpi: the MPI that starts the ranks.
         cuda: CUDA and NCCL, or None for MPI alone.
         folder: the `--target` folder that it goes into, or None for this environment.
+        ccl: oneCCL for CPUs, or None for MPI.
     """
 
     tensorflow: TensorFlowFacts
     mpi: Mpi
     cuda: Cuda | None
     folder: Path | None
+    ccl: Ccl | None = None
 
     @property
     def rpaths(self) -> tuple[str, ...]:
@@ -49,7 +52,11 @@ class Target:
         CMake writes their absolute folders after these. They serve where MPI or NCCL is a system's, and for a
         `--target` folder, which may lie anywhere.
         """
-        libraries = (self.mpi.library, self.cuda.nccl.library if self.cuda else None)
+        libraries = (
+            self.mpi.library,
+            self.cuda.nccl.library if self.cuda else None,
+            self.ccl.library if self.ccl else None,
+        )
         return tuple(path for library in libraries if library and (path := self._rpath(library)))
 
     def _rpath(self, library: Path) -> str | None:
@@ -70,6 +77,8 @@ class Target:
             "mpi": self._describe_mpi(),
             "cuda": None if self.cuda is None else self._describe_cuda(self.cuda),
             "rpaths": self.rpaths,
+            # Left out where there is none: wheels that were built before this line keep their names.
+            **({} if self.ccl is None else {"ccl": self._place(self.ccl.library)}),
         }
 
     @property

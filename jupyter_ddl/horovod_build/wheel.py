@@ -65,6 +65,8 @@ def build_variables(target: Target, mpicxx: Path, jobs: int) -> dict[str, str]:
         "MAKEFLAGS": f"-j{jobs}",
         MPICXX_VARIABLE: str(mpicxx),
     }
+    if target.ccl is not None:
+        variables |= {"HOROVOD_CPU_OPERATIONS": "CCL", "CCL_ROOT": str(target.ccl.root)}
     if target.cuda is None:
         return {**variables, "HOROVOD_WITHOUT_NVTX": "1"}
     return {**variables, **_nccl_variables(target.cuda)}

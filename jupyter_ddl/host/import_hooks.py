@@ -47,7 +47,9 @@ def whenever_imported(matches: Callable[[str], bool], listener: Callable[[Module
         _FINDER.watchers.append((matches, listener))
 
 
-def replace(name: str, target: str, when: Callable[[], bool] = lambda: True) -> None:
+def replace(
+    name: str, target: str, when: Callable[[], bool] = lambda: True, then: Callable[[], None] = lambda: None
+) -> None:
     """Make imports of `name` give the module `target`, even where `name` has been imported already.
 
     A parent package of `name` must exist, or be replaced too.
@@ -56,27 +58,33 @@ def replace(name: str, target: str, when: Callable[[], bool] = lambda: True) -> 
         name: the module that programs import.
         target: the module that they get.
         when: called at the import; returns whether they do.
+        then: called when a program has imported it.
     """
     _install()
-    _FINDER.replacements[name] = (target, when)
+    _FINDER.replacements[name] = (target, when, then)
     if name in sys.modules and when():
         _put(name, importlib.import_module(target))
 
 
 def replaced() -> dict[str, str]:
     """Return the modules that imports give in the place of others: the other's name -> the module's."""
-    return {name: target for name, (target, when) in _FINDER.replacements.items() if when()}
+    return {name: target for name, (target, when, _) in _FINDER.replacements.items() if when()}
+
+
+def forget(name: str) -> None:
+    """Have the next import of a module ask the finders, though it has been imported; its importers keep theirs."""
+    module = sys.modules.pop(name, None)
+    parent, _, child = name.rpartition(".")
+    held = vars(sys.modules[parent]) if parent in sys.modules else {}
+    if module is not None and held.get(child) is module:
+        del held[child]
 
 
 def put_back() -> None:
     """Give imports the modules that `replace` has replaced; what has been imported already stays with its importer."""
-    for name, (target, _) in _FINDER.replacements.items():
+    for name, (target, *_) in _FINDER.replacements.items():
         if name in sys.modules and sys.modules[name] is sys.modules.get(target):
-            ours = sys.modules.pop(name)
-            parent, _, child = name.rpartition(".")
-            held = vars(sys.modules[parent]) if parent in sys.modules else {}
-            if held.get(child) is ours:
-                del held[child]
+            forget(name)
     _FINDER.replacements.clear()
 
 
@@ -117,14 +125,14 @@ class _Finder(importlib.abc.MetaPathFinder):
     Attributes:
         listeners: by the module's name; each is called once.
         watchers: called for each module that matches.
-        replacements: by the module's name: the other module's, and whether it is wanted.
+        replacements: by the module's name: the other module's, whether it is wanted, and what is called then.
         servers: of missing modules.
     """
 
     def __init__(self) -> None:
         self.listeners: dict[str, list[Callable[[ModuleType], None]]] = {}
         self.watchers: list[tuple[Callable[[str], bool], Callable[[ModuleType], None]]] = []
-        self.replacements: dict[str, tuple[str, Callable[[], bool]]] = {}
+        self.replacements: dict[str, tuple[str, Callable[[], bool], Callable[[], None]]] = {}
         self.servers: list[tuple[Callable[[str], bool], Callable[[str], ModuleSpec | None]]] = []
         # Modules that the other finders are looking for: one of them may ask all finders in turn.
         self._asking: set[str] = set()
@@ -145,8 +153,9 @@ class _Finder(importlib.abc.MetaPathFinder):
             spec = self._found_by_others(fullname, path, target)
         finally:
             self._asking.discard(fullname)
-        if spec is None:
-            return next((served for find in servers if (served := find(fullname)) is not None), None)
+        if spec is None or (servers and spec.loader is None):
+            # A folder that merely has the name is no module of the program's.
+            return next((served for find in servers if (served := find(fullname)) is not None), spec)
         if is_awaited and spec.loader is not None:
             spec.loader = _WatchedLoader(spec.loader)
         return spec
@@ -182,7 +191,9 @@ class _ReplacementLoader(importlib.abc.Loader):
     def exec_module(self, module: ModuleType) -> None:
         # The import system takes what stands in sys.modules when this returns.
         name = module.__name__
-        sys.modules[name] = importlib.import_module(_FINDER.replacements[name][0])
+        target, _, then = _FINDER.replacements[name]
+        sys.modules[name] = importlib.import_module(target)
+        then()
 
 
 class _WatchedLoader(importlib.abc.Loader):

@@ -15,6 +15,7 @@ today are left alone, saved models hold nothing of ours, and a spelling that can
 | `sessions`, `devices` | what TensorFlow 1 and 2 programs do before they train |
 | `horovod_sessions` | `BroadcastGlobalVariablesHook`, for sessions of TensorFlow 1 |
 | `backend`, `learning_phase`, `modules` | keras.backend; where other names went |
+| `private_keras` | `tensorflow.python.keras` |
 | `restored`, `gone` | names of Keras 2.15 that a few lines serve; those that say what to write instead |
 | `symbolic`, `lambdas` | TensorFlow's functions between layers; a Lambda's functions in files |
 

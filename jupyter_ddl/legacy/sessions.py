@@ -203,4 +203,8 @@ def _late_class(tf: ModuleType, stock: Any) -> Any:
 
 def _is_computed(tf: ModuleType, part: Any) -> bool:
     """Return whether this is a value, or what stands for an initialiser under eager execution: nothing."""
-    return part is None or (tf.is_tensor(part) and hasattr(part, "numpy"))
+    if part is None:
+        return True
+    # A graph's own variable is none: `numpy` of one works under eager execution alone.
+    is_value = tf.executing_eagerly() or not isinstance(part, tf.Variable)
+    return bool(is_value and tf.is_tensor(part) and hasattr(part, "numpy"))

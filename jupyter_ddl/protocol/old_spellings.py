@@ -202,6 +202,13 @@ ROWS = (
         "keras.optimizers.experimental is keras.optimizers now.",
         "optimizers.serve_old_names",
     ),
+    Row(
+        "tensorflow.python.keras",
+        "from tensorflow.python import keras",
+        "tensorflow.python.keras is TensorFlow's own: write from tensorflow import keras.",
+        "private_keras.serve",
+        "tensorflow",
+    ),
     # --- sessions and devices
     Row(
         "ConfigProto",

@@ -37,6 +37,7 @@ class Layer(IntEnum):
         DATA: data sets and pipelines.
         FIT: training with Horovod.
         AUTO: what `--auto` divides among the ranks, which FIT then trains on.
+        DDL: what `import ddl` has AUTO divide, or only exchange.
         MEMORY: what `--memory` changes of a model, before its optimizer is distributed.
         LEGACY: translates old arguments, before any other layer sees them.
         KERNEL: is replaced in the notebook's process, and not on ranks.
@@ -47,9 +48,10 @@ class Layer(IntEnum):
     DATA = 2
     FIT = 3
     AUTO = 4
-    MEMORY = 5
-    LEGACY = 6
-    KERNEL = 7
+    DDL = 5
+    MEMORY = 6
+    LEGACY = 7
+    KERNEL = 8
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,8 @@ _BEFORE_CHANGES = "gradients are exchanged before the program clips or scales th
 _OWN_KERAS = "is jupyter_ddl.keras, for each import of it, which trains with Keras 3"
 _COMPUTATIONS = "computations of JAX that exchange are counted: a rank that does not come is named"
 _STARTS = "a cell that needs Horovod, and began without, starts it"
+_BY_DDL = "averages gradients over the ranks where the program has imported ddl"
+_SAVES_BY_DDL = "saves on rank 0 where the program has imported ddl, and does not know its rank"
 _ON_RANK_0 = "saves on rank 0 where --auto distributes the cell"
 
 PATCHES = (
@@ -237,6 +241,7 @@ PATCHES = (
         "optimizers.legacy has today's optimizers",
     ),
     Declared("keras._tf_keras.keras.backend", ("*",), Layer.NAMES, "takes Keras 3's tensors and variables"),
+    Declared("tensorflow.python", ("keras",), Layer.NAMES, "is tf.keras, and not TensorFlow's own Keras of 2021"),
     Declared("tensorflow", ("__getattr__",), Layer.NAMES, "answers for names of TensorFlow 1 (docs/legacy.md)"),
     # --- data
     Declared("tensorflow.data.Dataset", _DATASET_METHODS, Layer.DATA, _RECIPE),
@@ -333,6 +338,27 @@ PATCHES = (
     Declared("keras.Model", ("save", "save_weights", "export"), Layer.AUTO, _ON_RANK_0),
     Declared("keras.saving", ("save_model", "save_weights"), Layer.AUTO, _ON_RANK_0),
     Declared("keras.models", ("save_model",), Layer.AUTO, _ON_RANK_0),
+    Declared(
+        "keras.Model",
+        ("fit", "train_on_batch", "evaluate", "predict", "test_on_batch", "save", "save_weights", "export"),
+        Layer.DDL,
+        "is distributed where the program has imported ddl",
+    ),
+    Declared("keras.saving", ("save_model", "save_weights"), Layer.DDL, _SAVES_BY_DDL),
+    Declared("keras.models", ("save_model",), Layer.DDL, _SAVES_BY_DDL),
+    Declared("keras.optimizers.Optimizer", ("apply",), Layer.DDL, _BY_DDL),
+    Declared(
+        "tensorflow.compat.v1.train.Optimizer",
+        ("compute_gradients",),
+        Layer.DDL,
+        _BY_DDL,
+    ),
+    Declared(
+        "tensorflow.compat.v1",
+        ("global_variables_initializer", "initialize_all_variables"),
+        Layer.DDL,
+        "gives all ranks rank 0's variables where the program has imported ddl",
+    ),
     Declared("keras.optimizers.Optimizer", ("apply",), Layer.AUTO, "refuses updates whose data no rank divides"),
     Declared(
         "tensorflow.GradientTape", ("gradient",), Layer.AUTO, "notes a training loop that --auto does not distribute"

@@ -10,12 +10,14 @@ import os
 import re
 import sys
 from importlib import metadata
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jupyter_ddl import auto_distribution, checkpoints, jax_training, legacy
 from jupyter_ddl.engine import rank_state
 from jupyter_ddl.host import import_hooks
 from jupyter_ddl.host.patching import Layer, instead, patch
+from jupyter_ddl.ibm_ddl import serving as ibm_ddl
 from jupyter_ddl.memory import unused
 from jupyter_ddl.protocol import settled_variables
 from jupyter_ddl.training import interrupted_tracing, keras_version
@@ -58,6 +60,7 @@ def install() -> RankState:
         _prepare_cells(state)
         import_hooks.when_imported("tensorflow", _hook_iterators)
         import_hooks.when_imported("tensorflow", interrupted_tracing.install)
+        ibm_ddl.install()
     if not installed.for_keras_3 and keras_version.uses_keras_3():
         installed.for_keras_3 = True
         _install_for_keras_3()
@@ -71,6 +74,7 @@ def _install_for_keras_3() -> None:
     import_hooks.replace("horovod", "jupyter_ddl.training.backends.horovod", when=_is_without_horovod)
     import_hooks.when_imported("horovod.tensorflow", _serve_keras_variables)
     import_hooks.when_imported("horovod.tensorflow", _tune_for_cores)
+    import_hooks.when_imported("horovod.tensorflow", _lead_oneccl_to_its_network)
     import_hooks.when_imported("tensorflow", _hook_datasets)
     import_hooks.when_imported("keras", _hook_keras)
     # Last, so that it wraps `fit` outermost: old arguments are translated before our `fit` reads them.
@@ -158,12 +162,14 @@ def _hook_training(_module: ModuleType) -> None:
     from jupyter_ddl.auto_distribution import wrapped_methods
     from jupyter_ddl.checkpoints import cell_checkpoints
     from jupyter_ddl.datasets import keras_datasets
+    from jupyter_ddl.ibm_ddl import wrapped_methods as of_ddl
     from jupyter_ddl.memory import wrapped_methods as in_less_memory
     from jupyter_ddl.training import fit
 
     fit.install(cell_checkpoints.of_this_fit)
     # Around it: the data are divided first, then `fit` trains on this rank's part.
     wrapped_methods.install()
+    of_ddl.install()
     # Around both: what it changes of a model comes before its optimizer is distributed.
     in_less_memory.install()
     keras_datasets.install()
@@ -178,6 +184,24 @@ def _tune_for_cores(horovod: ModuleType) -> None:
     """
     if not horovod.nccl_built() and _edits_of_horovod() >= 2:
         os.environ.setdefault("HOROVOD_FUSION_THRESHOLD", str(FUSION_BYTES))
+
+
+def _lead_oneccl_to_its_network(horovod: ModuleType) -> None:
+    """Where Horovod is built with oneCCL, have that exchange through the libfabric that lies beside it.
+
+    Its wheel brings one, whose providers lie there too, and looks for it in the loader's folders alone. Its other way
+    is Intel's MPI, which is not the MPI of the ranks.
+    Source: oneCCL 2021.15.2, "CCL_ATL_TRANSPORT", "CCL_OFI_LIBRARY_PATH"; libfabric, fabric(7), "FI_PROVIDER_PATH".
+    """
+    if not horovod.ccl_built():
+        return
+    maps = Path("/proc/self/maps").read_text().splitlines()
+    folders = {Path(line.split(None, 5)[5]).parent for line in maps if re.search(r"/libccl\.so[.\d]*$", line)}
+    for folder in folders:
+        if (fabric := folder / "libfabric.so.1").exists():
+            os.environ.setdefault("CCL_ATL_TRANSPORT", "ofi")
+            os.environ.setdefault("CCL_OFI_LIBRARY_PATH", str(fabric))
+            os.environ.setdefault("FI_PROVIDER_PATH", str(folder))
 
 
 def _edits_of_horovod() -> int:

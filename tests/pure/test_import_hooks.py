@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def told(program: str) -> list[str]:
@@ -139,3 +143,20 @@ import email.charset
 print(email.charset.__name__, sys.modules["email.charset"].__name__, hooks.replaced())
 """
     assert told(program) == ["wave {'email.charset': 'wave'}", "email.charset email.charset {}"]
+
+
+def test_a_folder_that_has_a_modules_name_does_not_stand_in_for_one(tmp_path: Path) -> None:
+    (tmp_path / "served_here").mkdir()
+    program = f"""
+import sys
+sys.path.insert(0, {str(tmp_path)!r})
+from importlib.machinery import ModuleSpec
+from importlib.abc import Loader
+class Empty(Loader):
+    def create_module(self, spec): pass
+    def exec_module(self, module): module.here = True
+hooks.serve_missing(lambda name: name == "served_here", lambda name: ModuleSpec(name, Empty()))
+import served_here
+print(served_here.here)
+"""
+    assert told(program) == ["True"]

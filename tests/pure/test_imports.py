@@ -41,6 +41,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "ml": {"engine", "errors", "host", "paths", "protocol"},
     "memory": {"engine", "errors", "host", "protocol", "training"},
     "auto_distribution": {"engine", "errors", "host", "pipelines", "protocol", "training"},
+    "ibm_ddl": {"auto_distribution", "engine", "errors", "host", "legacy", "protocol", "training"},
     # Programs of ranks, that import Horovod, TensorFlow and Keras as users' programs do.
     "strategies": {"errors"},
     "scaling_program": {"engine", "errors", "strategies", "training"},
@@ -52,6 +53,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "engine",
         "errors",
         "host",
+        "ibm_ddl",
         "jax_training",
         "legacy",
         "memory",
@@ -175,6 +177,7 @@ RANK_SIDE = {
     "data",
     "datasets",
     "engine",
+    "ibm_ddl",
     "keras",
     "legacy",
     "memory",

@@ -99,6 +99,25 @@ class RestingLibrary(Library, Protocol):
         """Return a stall that it has written of, without the missing ranks where it counts others than the world's."""
 
 
+class Exchanger(Protocol):
+    """What a site's library has besides, where gradients are to go through it.
+
+    Ranks call its collectives in the same order, from any thread, one at a time.
+    """
+
+    def size(self) -> int:
+        """Return the number of ranks."""
+
+    def rank(self) -> int:
+        """Return this rank's number, which must be MPI's."""
+
+    def allreduce(self, array: Any) -> Any:
+        """Return the sum of all ranks' arrays, of NumPy's, with the shape and dtype of this rank's. Collective."""
+
+    def broadcast(self, array: Any, root: int) -> Any:
+        """Return one rank's array, with the shape and dtype of this rank's. Collective."""
+
+
 class Libraries:
     """All libraries of one rank, asked as one.
 
@@ -109,6 +128,9 @@ class Libraries:
     def __init__(self, resting: RestingLibrary) -> None:
         self.resting = resting
         self._libraries: list[Library] = [resting]
+        # What gradients go through; None for the resting one. And over how many ranks.
+        self.exchanger: Exchanger | None = None
+        self.world_size = 1
 
     def add(self, library: Library) -> None:
         """Ask one more from here on."""

@@ -10,6 +10,7 @@
 | `jax_ops`, `jax_program`, `jax_clock`, `jax_arrays` | JAX, where a step is one program of all ranks |
 | `jax_collectives`, `jax_meshes` | Horovod's API over JAX's processes |
 | `environment_ranks`, `process_sets`, `horovod` | ranks without Horovod; the package that Horovod is else |
+| `site_exchange`, `tensorflow_site_exchange` | gradients that go through a site's library |
 | `made_functions` | attributes of a model while Keras makes a function of it |
 | `refused` | names that a backend has nothing for |
 

@@ -10,10 +10,16 @@ from horovod.tensorflow.mpi_ops import grouped_allgather
 from tensorflow.python.ops import control_flow_util
 
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.training.backends.site_exchange import site_exchanger
 
 
 def reduce_group(exchange: Any, group: list[Any], name: str) -> list[Any]:
     """Return gradients of one kind, reduced as an Exchange says. Collective."""
+    exchanger = site_exchanger()
+    if exchanger is not None:
+        from jupyter_ddl.training.backends import tensorflow_site_exchange
+
+        return tensorflow_site_exchange.reduce_group(exchanger, exchange, group)
     reduce = _reduce_slices if isinstance(group[0], tf.IndexedSlices) else _reduce_dense
     return reduce(exchange, group, name)
 

@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.eager import context
 
+from jupyter_ddl.training.backends import tensorflow_site_exchange
 from jupyter_ddl.training.backends.interface import RandomState
 from jupyter_ddl.training.backends.made_functions import UNCOMPILED, attributes_set
 from jupyter_ddl.training.backends.tensorflow_clock import TensorFlowClock, samples_in, tensors_in
@@ -285,6 +286,8 @@ def scale(variables: Sequence[Any], factor: float) -> None:
 def broadcast_into(variables: Sequence[Any], root_rank: int, process_set: Any) -> None:
     """Overwrite variables by those of a rank. Collective."""
     plain = [variable.value if isinstance(variable, keras.Variable) else variable for variable in variables]
+    if tensorflow_site_exchange.broadcast_into(plain, root_rank, process_set):
+        return
 
     def broadcast_all() -> None:
         for i, variable in enumerate(plain):

@@ -15,6 +15,7 @@ from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.training.backends import torch_collectives
 from jupyter_ddl.training.backends.interface import RandomState
 from jupyter_ddl.training.backends.made_functions import UNCOMPILED, attributes_set
+from jupyter_ddl.training.backends.site_exchange import reduced, require_plain, site_exchanger
 from jupyter_ddl.training.backends.torch_clock import TorchClock, samples_in, tensors_in
 from jupyter_ddl.training.backends.torch_variables import (
     Buffer,
@@ -143,6 +144,11 @@ def require_exchangeable() -> None:
 def reduce_group(exchange: Any, group: list[torch.Tensor], name: str) -> list[torch.Tensor]:  # noqa: ARG001
     """Return gradients of one kind, reduced as an Exchange says, in one operation. Collective."""
     sent, context = exchange.compression.compress(torch.cat([gradient.reshape(-1) for gradient in group]))
+    exchanger = site_exchanger()
+    if exchanger is not None:
+        require_plain(exchange)
+        answer = torch.as_tensor(reduced(exchanger, exchange, sent.cpu().numpy())).to(sent)
+        return _divided_up(exchange.compression.decompress(answer, context), group)
     averages = exchange.op == torch_collectives.Average
     if averages and exchange.predivide != 1.0:
         sent = sent / exchange.predivide
@@ -150,6 +156,11 @@ def reduce_group(exchange: Any, group: list[torch.Tensor], name: str) -> list[to
     flat = exchange.compression.decompress(summed, context)
     if averages:
         flat = flat / (exchange.process_set.size() / exchange.predivide)
+    return _divided_up(flat, group)
+
+
+def _divided_up(flat: torch.Tensor, group: list[torch.Tensor]) -> list[torch.Tensor]:
+    """Return the parts of one long gradient, each with the shape of the gradient that went in."""
     parts = flat.split([gradient.numel() for gradient in group])
     return [part.view_as(gradient) for part, gradient in zip(parts, group, strict=True)]
 

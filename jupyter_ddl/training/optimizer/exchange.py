@@ -52,6 +52,11 @@ class Exchange:
     same_batches: bool = False
     on_trial: bool = False
 
+    @property
+    def op_name(self) -> str:
+        """Which reduction it is: "Average", "Sum" or "Adasum"."""
+        return "Average" if self.op == hvd.Average else "Sum" if self.op == hvd.Sum else "Adasum"
+
     def weighed(self, gradients: Sequence[Any]) -> list[Any]:
         """Return this rank's gradients as it puts them into the exchange; see `step.weighed_gradients`.
 

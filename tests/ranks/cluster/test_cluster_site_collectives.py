@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.mpi
 
-# As an administrator would write it over mpi4py: a sum that can be given up.
+# As an administrator would write it over mpi4py: sums that can be given up, and what gradients go through.
 MODULE = """
 import threading
 import time
@@ -57,6 +58,26 @@ class Sums:
                 raise RuntimeError("the sum was given up")
         return total[0]
 
+    def rank(self):
+        return self.communicator.rank
+
+    def size(self):
+        return self.communicator.size
+
+    def allreduce(self, array):
+        self.count += 1
+        total = np.empty_like(array)
+        request = self.communicator.Iallreduce(np.ascontiguousarray(array), total)
+        while not request.Test():
+            if self.released.wait(0.001):
+                raise RuntimeError("the sum was given up")
+        return total
+
+    def broadcast(self, array, root):
+        copy = np.array(array)
+        self.communicator.Bcast(copy, root)
+        return copy
+
 def library(world):
     global sums
     sums = Sums(world)
@@ -94,3 +115,80 @@ def test_one_that_cannot_be_loaded_is_named(package: Path) -> None:
     (package / "site_comm.py").write_text("import no_such_library")
     with pytest.raises(ClusterStartFailed, match=r"sums \(site_comm:library\) of the package site-comm, which raised"):
         jupyter_ddl.start(n=2, name="site", env=variables(package), framework="none")
+
+
+# --- gradients through it ---------------------------------------------------------------------------------------------
+
+TRAINING = """
+import jupyter_ddl.keras as hvd, keras, numpy as np, site_comm
+hvd.init()
+keras.utils.set_random_seed(1 + rank)  # other weights on each rank until they are broadcast
+x = np.arange(64, dtype="float32").reshape(32, 2) / 64
+y = x @ np.array([[1.0], [-2.0]], "float32")
+words = np.arange(32) % 5
+first, second = keras.Input((2,)), keras.Input((1,))
+embedded = keras.layers.Flatten()(keras.layers.Embedding(5, 1, embeddings_initializer="ones")(second))
+joined = keras.layers.Concatenate()([first, embedded])
+model = keras.Model([first, second], keras.layers.Dense(1, kernel_initializer="ones")(joined))
+model.compile(hvd.DistributedOptimizer(keras.optimizers.SGD(0.1), {options}), "mse")
+before = site_comm.sums.count
+half = slice(rank * 16, rank * 16 + 16)
+start = hvd.callbacks.BroadcastGlobalVariablesCallback(0)
+history = model.fit([x[half], words[half]], y[half], batch_size=16, epochs=4, verbose=0, callbacks=[start])
+"""
+ALONE = """
+import jupyter_ddl.keras as hvd, keras, numpy as np
+one = keras.models.clone_model(model)
+one.compile(keras.optimizers.SGD(0.1), "mse")
+one.fit([x, words], y, batch_size=32, epochs=4, verbose=0, shuffle=False)
+max(float(np.abs(a - b).max()) for a, b in zip(model.get_weights(), one.get_weights()))
+"""
+
+
+def test_gradients_go_through_the_library_that_is_chosen(package: Path) -> None:
+    env = {**variables(package), "JUPYTER_DDL_EXCHANGE": "sums"}
+    with jupyter_ddl.start(n=2, name="site", env=env) as session:
+        session.run(TRAINING.format(options=""), timeout_s=200)
+        counts = session.run("site_comm.sums.count - before")
+        # Dense gradients and a sparse one, in each of four steps; on all ranks as many.
+        taken = {int(str(one.value)) for one in counts.ranks.values()}
+        assert len(taken) == 1
+        assert min(taken) >= 8
+        weights = session.run("[one.tolist() for one in model.get_weights()]")
+        assert len({one.value for one in weights.ranks.values()}) == 1
+        difference = session.run(ALONE, timeout_s=200, independent=True)
+        assert all(float(str(one.value)) < 1e-6 for one in difference.ranks.values())
+
+        # A rank that raises releases the one that waits in the library.
+        leaving = (
+            "class Leave(keras.callbacks.Callback):\n"
+            "    def on_train_batch_begin(self, batch, logs=None):\n"
+            "        if rank == 1:\n"
+            "            raise ValueError('alone')\n"
+            "model.fit([x[half], words[half]], y[half], batch_size=8, epochs=2, verbose=0, callbacks=[Leave()])"
+        )
+        with pytest.raises(RankError) as raised:
+            session.run(leaving, timeout_s=100)
+        assert [(one.rank, one.name) for one in raised.value.failures] == [(1, "ValueError")]
+
+        with pytest.raises(RankError, match=r"A site's library of collectives sums\. Received: op=Adasum\."):
+            session.run(TRAINING.format(options="op=hvd.Adasum"), timeout_s=200)
+
+
+def test_one_that_is_chosen_and_does_not_sum_is_named(package: Path) -> None:
+    def refusal(name: str) -> str:
+        env = {**variables(package), "JUPYTER_DDL_EXCHANGE": name}
+        with pytest.raises(ClusterStartFailed) as raised:
+            jupyter_ddl.start(n=2, name="site", env=env, framework="none")
+        return str(raised.value)
+
+    assert "none_such: the entry points of jupyter_ddl.collectives here are sums" in refusal("none_such")
+    whole = (package / "site_comm.py").read_text()
+    (package / "site_comm.py").write_text(whole.replace("def broadcast", "def other"))
+    assert "sums: it has no broadcast" in refusal("sums")
+    (package / "site_comm.py").write_text(whole.replace("return self.communicator.size", "return 1"))
+    assert re.search(r"sums: it counts this rank as \d of 1, and MPI as \d", refusal("sums"))
+    (package / "site_comm.py").write_text(
+        whole.replace("        return total\n\n    def broadcast", "        return array\n\n    def broadcast")
+    )
+    assert "sums: its sum of 1 over 2 ranks is 1" in refusal("sums")

@@ -156,6 +156,20 @@ def to_categorical() -> None:
 # --- modules ---------------------------------------------------------------------------------------------------
 
 
+@check("tensorflow.python.keras")
+def private_tree() -> None:
+    from tensorflow.python import keras as private
+    from tensorflow.python.keras import backend
+    from tensorflow.python.keras.datasets import mnist
+    from tensorflow.python.keras.layers import Dense
+    from tensorflow.python.keras.models import Sequential
+
+    assert Dense is keras.layers.Dense
+    assert Sequential is keras.Sequential is private.Sequential
+    assert mnist.load_data is keras.datasets.mnist.load_data
+    assert backend.image_data_format() == "channels_last"
+
+
 @check("keras.layers.core")
 def moved_layers() -> None:
     from keras.layers.advanced_activations import LeakyReLU
