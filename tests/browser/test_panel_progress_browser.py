@@ -56,6 +56,11 @@ def test_progress_is_in_status_bar_and_title_and_the_end_is_told_on_the_desktop(
         status.filter(has_text="epoch 4 of 12").wait_for()
         assert status.inner_text() == "4 ranks · epoch 4 of 12, 2 min left"
         page.wait_for_function("title => document.title === `4/12 ${title}`", arg=title)
+        # JupyterLab writes the title of each page that comes to the front; no event of the run follows here.
+        command(page, "launcher:create")
+        page.wait_for_function("!document.title.includes('shared.ipynb')")
+        command(page, "docmanager:open", path="shared.ipynb")
+        page.wait_for_function("title => document.title === `4/12 ${title}`", arg=title)
         # Its title is what one sees of a page that is hidden.
         page.evaluate(HIDE, True)
         sample, *_ = recorded.second(4, 51)

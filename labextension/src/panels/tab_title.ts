@@ -32,6 +32,11 @@ export class TabTitle {
     });
     context.hub.changed.connect(update);
     notebook.changed.connect(update);
+    // JupyterLab writes it when another page is chosen, and no event of the run need follow.
+    const title = document.querySelector('title');
+    if (title !== null) {
+      new MutationObserver(update).observe(title, { childList: true });
+    }
   }
 
   private update(): void {
