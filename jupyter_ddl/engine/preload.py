@@ -13,8 +13,10 @@ import gc
 import importlib
 import os
 import re
+import sys
 import threading
 import time
+import traceback
 from contextlib import contextmanager, suppress
 from importlib import metadata
 from typing import TYPE_CHECKING
@@ -40,6 +42,8 @@ _IMPORTED = {"tensorflow": ("tensorflow", "keras", "horovod"), "torch": ("torch"
 _NAMED = re.compile(r"\b(tensorflow|keras|horovod|hvd|jupyter_ddl)\b")
 
 _LOWEST = 19
+# The place of `level` among the arguments of an import after the name: 0 where the name is whole.
+_LEVEL = 4
 
 
 class Warmup:
@@ -64,6 +68,9 @@ class Warmup:
         self._threads = threads
         self._also = ("keras",) if imports_keras(framework) and framework != "tensorflow" else ()
         self._began_s = began_s
+        import_hooks.import_once(
+            *(package for packages in _IMPORTED.values() for package in packages if package != "keras")
+        )
         self._thread = threading.Thread(target=self._warm_up, name="jupyter_ddl warm-up", daemon=True)
         self._listeners: list[Callable[[RankWarm], None]] = []
         self._lock = threading.Lock()
@@ -89,20 +96,26 @@ class Warmup:
         thread = threading.Thread(target=self._import_early, name="jupyter_ddl standby", daemon=True)
         thread.start()
         thread.join()
+        if (why := import_hooks.cut_off(self._framework)) is not None:
+            # It cannot be imported again here: ranks that are started when they are wanted can.
+            sys.exit(f"Rank {self._world.rank} cannot stand by: the import of {self._framework} failed ({why}).")
         wait()
         self._began_s = time.monotonic()
 
     def _import_early(self) -> None:
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _LOWEST)
-        # What fails here fails again in `start`, which reports it.
-        with _without_collections(), suppress(Exception):
-            if self._framework == "tensorflow":
-                _import_tensorflow(self._horovod)
-                self._horovod.load()
-                _import_keras()
-            else:
-                import_hooks.when_imported("horovod.common.basics", lambda _: self._horovod.watch())
-                _import_alone(self._framework)
+        with _without_collections():
+            try:
+                if self._framework == "tensorflow":
+                    _import_tensorflow(self._horovod)
+                    self._horovod.load()
+                    _import_keras()
+                else:
+                    import_hooks.when_imported("horovod.common.basics", lambda _: self._horovod.watch())
+                    _import_framework(self._framework)
+            except Exception:  # noqa: BLE001  an import runs anybody's code
+                # Into the log of the rank's process: what fails later may be an effect.
+                traceback.print_exc()
 
     def when_done(self, listener: Callable[[RankWarm], None]) -> None:
         """Call `listener` with the report: now, if there is one, else when there is."""
@@ -116,17 +129,23 @@ class Warmup:
         """Make the main thread's imports of these modules wait for ours.
 
         Two threads that import TensorFlow at once can each find the other's half-made modules; and a cell must not use
-        Horovod while we initialise it. The cell's text does not say: it may import a module that imports them. Of an
-        import that fails in one thread the import statement of another, which waited for it, gets the half-made module
-        and no error (seen in CPython 3.10 to 3.13).
+        Horovod while we initialise it. The cell's text does not say: it may import a module that imports them.
+
+        Other threads of a cell do not wait, since our import may itself wait for a thread. But of an import that fails
+        in one thread the import statement of another, which waited for it, gets the half-made module and no error (seen
+        in CPython 3.10 to 3.13): that one imports again, and gets the error.
         """
         main, imported = threading.main_thread(), (*_IMPORTED[self._framework], *self._also)
 
         def held(stock: Callable[..., Any], name: str, *arguments: Any, **options: Any) -> Any:
             package = name.partition(".")[0]
-            if package in imported and threading.current_thread() is main:
+            if package not in imported:
+                return stock(name, *arguments, **options)
+            if threading.current_thread() is main:
                 (self._keras_ended if package == "keras" else self.done).wait()
-            return stock(name, *arguments, **options)
+            found = stock(name, *arguments, **options)
+            is_absolute = len(arguments) < _LEVEL or not arguments[_LEVEL - 1]
+            return found if not is_absolute or package in sys.modules else stock(name, *arguments, **options)
 
         self._held_import = patch(builtins, "__import__", held, Layer.RANK)
 
@@ -229,10 +248,15 @@ def _import_alone(framework: str) -> tuple[dict[str, str], str | None]:
     if framework == NONE:
         return {}, None
     try:
-        module = importlib.import_module(framework)
+        return {framework: _import_framework(framework)}, None
     except Exception as error:  # noqa: BLE001  as above
+        if not isinstance(error, ModuleNotFoundError):
+            traceback.print_exc()
         return {}, f"{type(error).__name__}: {error}"
-    return {framework: str(module.__version__)}, None
+
+
+def _import_framework(framework: str) -> str:
+    return str(importlib.import_module(framework).__version__) if framework != NONE else ""
 
 
 @contextmanager

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
+_REFUSAL = (
+    "{0} is imported once in a process. Received: an import after one that ended half-way ({1}). "
+    "Start the ranks again: %ddl restart"
+)
+
+
 def when_imported(name: str, listener: Callable[[ModuleType], None]) -> None:
     """Call `listener` with a module once it has been executed: now, if it has been already.
 
@@ -100,6 +106,22 @@ def serve_missing(is_served: Callable[[str], bool], find: Callable[[str], Module
         _FINDER.servers.append((is_served, find))
 
 
+def import_once(*packages: str) -> None:
+    """Refuse to import these packages again where an import of one ends half-way, with an error or an interrupt.
+
+    Python forgets such a package and keeps its submodules, so the next import makes one of halves: "partially
+    initialized module 'torch' has no attribute 'cuda'". Without them torch's C++ part, which is loaded once, ends the
+    import with a SystemError (torch 2.13).
+    """
+    _install()
+    _FINDER.once.update(packages)
+
+
+def cut_off(package: str) -> str | None:
+    """Return why the import of a package of `import_once` ended half-way; None where it did not."""
+    return _FINDER.cut_off.get(package)
+
+
 def executed(name: str) -> ModuleType | None:
     """Return a module that has been imported; None where it has not, or is being executed."""
     module = sys.modules.get(name)
@@ -127,6 +149,8 @@ class _Finder(importlib.abc.MetaPathFinder):
         watchers: called for each module that matches.
         replacements: by the module's name: the other module's, whether it is wanted, and what is called then.
         servers: of missing modules.
+        once: packages that cannot be imported again.
+        cut_off: those whose import has ended half-way, and why.
     """
 
     def __init__(self) -> None:
@@ -134,6 +158,8 @@ class _Finder(importlib.abc.MetaPathFinder):
         self.watchers: list[tuple[Callable[[str], bool], Callable[[ModuleType], None]]] = []
         self.replacements: dict[str, tuple[str, Callable[[], bool], Callable[[], None]]] = {}
         self.servers: list[tuple[Callable[[str], bool], Callable[[str], ModuleSpec | None]]] = []
+        self.once: set[str] = set()
+        self.cut_off: dict[str, str] = {}
         # Modules that the other finders are looking for: one of them may ask all finders in turn.
         self._asking: set[str] = set()
 
@@ -144,7 +170,13 @@ class _Finder(importlib.abc.MetaPathFinder):
             return importlib.util.spec_from_loader(fullname, _ReplacementLoader())
         if fullname in self._asking:
             return None
-        is_awaited = fullname in self.listeners or any(matches(fullname) for matches, _ in self.watchers)
+        if fullname in self.cut_off:
+            raise ImportError(_REFUSAL.format(fullname, self.cut_off[fullname]), name=fullname)
+        is_awaited = (
+            fullname in self.once
+            or fullname in self.listeners
+            or any(matches(fullname) for matches, _ in self.watchers)
+        )
         servers = [find for is_served, find in self.servers if is_served(fullname)]
         if not is_awaited and not servers:
             return None
@@ -170,6 +202,14 @@ class _Finder(importlib.abc.MetaPathFinder):
                 if spec is not None:
                     return spec
         return None
+
+    def note_failure(self, package: str, error: BaseException) -> None:
+        """Note that a package's import has failed. Called while its import lock is held: no thread imports it now."""
+        parts = [name for name in sys.modules if name.startswith(f"{package}.")]
+        if package in self.once and parts:
+            self.cut_off[package] = f"{type(error).__name__}: {error}".rstrip(": ")
+            for name in parts:
+                del sys.modules[name]
 
     def call_listeners(self, module: ModuleType) -> None:
         """Call all listeners of a module that has just run."""
@@ -213,7 +253,11 @@ class _WatchedLoader(importlib.abc.Loader):
         module.__loader__ = self._loader
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
-        self._loader.exec_module(module)
+        try:
+            self._loader.exec_module(module)
+        except BaseException as error:
+            _FINDER.note_failure(module.__name__, error)
+            raise
         # TensorFlow puts another object in the module's place while it runs.
         _FINDER.call_listeners(sys.modules.get(module.__name__, module))
 

@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING
 import pytest
 from frameworks.blocked import BEGUN, SLACK_S, TORCH, raised, works
 
+import jupyter_ddl
 from jupyter_ddl.errors import ClusterLost, RankError
 from jupyter_ddl.protocol.cell_options import StallOptions
 from jupyter_ddl.protocol.events import OutputChunk
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from jupyter_ddl.kernel.session import Session
     from jupyter_ddl.protocol.events import Event
 
@@ -114,3 +117,53 @@ def test_a_rank_that_is_stopped_is_missed(torch_pair: Session) -> None:
         os.kill(pid, signal.SIGCONT)
     torch_pair.run(BEGUN)
     works(torch_pair)
+
+
+CUT_OFF = """
+import sys
+class Fails:
+    def find_spec(self, name, path, target=None):
+        if name == "torch.nn":
+            raise OSError("no such library")
+sys.meta_path.insert(0, Fails())
+"""
+
+
+def test_an_import_that_failed_in_the_background_is_told_and_leaves_no_half_made_torch(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(CUT_OFF)
+    path = os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH"))))
+    session = jupyter_ddl.start(n=2, name="torch-cut-off", framework="torch", env={"PYTHONPATH": path})
+    try:
+        assert {warm.problem for warm in session.wait_warm().values()} == {"OSError: no such library"}
+        for statement in ("import torch", "from torch.cuda import is_available", "import torch.distributed as dist"):
+            with pytest.raises(
+                RankError, match=r"torch is imported once in a process.*half-way \(OSError: no such lib"
+            ):
+                session.run(statement)
+        assert [rank.value for rank in session.run("1 + rank").ranks.values()] == ["1", "2"]
+    finally:
+        session.stop()
+
+
+def test_threads_that_import_torch_beside_the_background_import_get_all_of_it() -> None:
+    session = jupyter_ddl.start(n=2, name="torch-threads", framework="torch")
+    try:
+        code = """
+import importlib, threading
+found = []
+
+def look():
+    import torch
+    found.append(hasattr(torch, "cuda") and hasattr(torch, "nn"))
+
+threads = [threading.Thread(target=look) for _ in range(3)]
+for one in threads:
+    one.start()
+found.append(hasattr(importlib.import_module("torch"), "nn"))
+for one in threads:
+    one.join()
+found
+"""
+        assert [rank.value for rank in session.run(code).ranks.values()] == ["[True, True, True, True]"] * 2
+    finally:
+        session.stop()

@@ -160,3 +160,93 @@ import served_here
 print(served_here.here)
 """
     assert told(program) == ["True"]
+
+
+# A package that fails half-way, as torch does where a library cannot be loaded.
+HALVES = r"""
+import pathlib, tempfile, threading
+folder = pathlib.Path(tempfile.mkdtemp())
+(folder / "halves").mkdir()
+(folder / "halves" / "first.py").write_text("")
+text = "import time\nfrom halves import first\ntime.sleep(0.5)\nraise OSError('no such library')\n"
+(folder / "halves" / "__init__.py").write_text(text)
+sys.path.insert(0, str(folder))
+hooks.import_once("halves", "lacks")
+def tried(statement):
+    try:
+        exec(statement, {})
+        return "imported"
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+"""
+
+
+def test_a_package_whose_import_ended_half_way_is_refused_in_any_words() -> None:
+    program = """
+print(tried("import halves"))
+print(hooks.cut_off("halves"), [name for name in sys.modules if name.startswith("halves")])
+for statement in ("import halves", "from halves import first", "import halves.first", "__import__('halves.first')"):
+    print(tried(statement))
+print(tried("import lacks"), hooks.cut_off("lacks"))
+"""
+    refused = (
+        "ImportError: halves is imported once in a process. Received: an import after one that ended half-way "
+        "(OSError: no such library). Start the ranks again: %ddl restart"
+    )
+    assert told(HALVES + program) == [
+        "OSError: no such library",
+        "OSError: no such library []",
+        *[refused] * 4,
+        "ModuleNotFoundError: No module named 'lacks' None",
+    ]
+
+
+def test_an_interrupt_half_way_is_an_end_too() -> None:
+    program = """
+import _thread
+threading.Timer(0.2, _thread.interrupt_main).start()
+try:
+    import halves
+except KeyboardInterrupt:
+    print(hooks.cut_off("halves"))
+"""
+    assert told(HALVES + program) == ["KeyboardInterrupt"]
+
+
+def test_threads_that_import_while_the_background_import_fails_get_the_error() -> None:
+    program = """
+from types import SimpleNamespace
+from jupyter_ddl.engine import preload
+preload._IMPORTED["halves"] = ("halves",)
+warmup = preload.Warmup(SimpleNamespace(rank=0), SimpleNamespace(watch=None), "halves", 1, 0.0)
+sys.stderr = sys.stdout
+said = []
+warmup.start()
+threads = [threading.Thread(target=lambda: said.append(tried("import halves; halves.first"))) for _ in range(3)]
+for one in threads:
+    one.start()
+said.append(tried("import halves"))
+for one in threads:
+    one.join()
+print(warmup.report.problem, len(said), {one.partition(".")[0] for one in said})
+"""
+    *log, last = told(HALVES + program)
+    assert "OSError: no such library" in log
+    assert last == "OSError: no such library 4 {'ImportError: halves is imported once in a process'}"
+
+
+def test_ranks_do_not_stand_by_where_the_early_import_failed() -> None:
+    program = """
+from types import SimpleNamespace
+from jupyter_ddl.engine import preload
+preload._IMPORTED["halves"] = ("halves",)
+warmup = preload.Warmup(SimpleNamespace(rank=3), SimpleNamespace(watch=None), "halves", 1, 0.0)
+sys.stderr = sys.stdout
+try:
+    warmup.stand_by(lambda: print("waits"))
+except SystemExit as error:
+    print(error)
+"""
+    *log, last = told(HALVES + program)
+    assert "OSError: no such library" in log
+    assert last == "Rank 3 cannot stand by: the import of halves failed (OSError: no such library)."
