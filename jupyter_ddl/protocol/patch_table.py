@@ -108,6 +108,7 @@ _SEEDS = "within a training step each rank draws other random numbers"
 _BEFORE_CHANGES = "gradients are exchanged before the program clips or scales them"
 _OWN_KERAS = "is jupyter_ddl.keras, for each import of it, which trains with Keras 3"
 _COMPUTATIONS = "computations of JAX that exchange are counted: a rank that does not come is named"
+_EARLIER = "an array, a mesh or a function of JAX's processes that have ended is refused in one sentence"
 _STARTS = "a cell that needs Horovod, and began without, starts it"
 _BY_DDL = "averages gradients over the ranks where the program has imported ddl"
 _SAVES_BY_DDL = "saves on rank 0 where the program has imported ddl, and does not know its rank"
@@ -183,6 +184,8 @@ PATCHES = (
     ),
     Declared("jaxlib._jax", ("pjit",), Layer.RANK, _COMPUTATIONS),
     Declared("jax._src.interpreters.pxla.ExecuteReplicated", ("__call__",), Layer.RANK, _COMPUTATIONS),
+    Declared("jax._src.interpreters.pxla", ("_get_and_check_device_assignment",), Layer.RANK, _EARLIER),
+    Declared("jax._src.interpreters.pxla.MeshExecutable", ("call",), Layer.RANK, _EARLIER),
     Declared(
         "torch.utils.data.dataloader._BaseDataLoaderIter",
         ("__next__",),

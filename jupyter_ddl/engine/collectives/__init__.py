@@ -14,6 +14,7 @@
 | `horovod_core`, `horovod_script` | its C++ core; its shutdown in a script |
 | `jax_processes` | jax.distributed: its start, and its release |
 | `jax_ends` | how a cell has ended on each rank, told by JAX's service |
+| `jax_earlier` | what processes of JAX made that have ended: refused |
 | `jax_gloo` | the connections of JAX's gloo |
 | `jax_calls`, `jax_stalls` | which of its computations this rank has begun, and who waits for whom in one |
 | `jax_service` | the coordination services that rank 0 keeps until all have left |

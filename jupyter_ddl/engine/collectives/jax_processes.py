@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.engine.collectives import sockets
 from jupyter_ddl.engine.collectives.jax_calls import Calls
+from jupyter_ddl.engine.collectives.jax_earlier import Earlier
 from jupyter_ddl.engine.collectives.jax_ends import Ends
 from jupyter_ddl.engine.collectives.jax_gloo import Gloo
 from jupyter_ddl.engine.collectives.jax_service import Services
@@ -78,6 +79,8 @@ class JaxProcesses:
         self._calls = Calls()
         self._watched = JaxWatched(world.world_size, self._calls, self._whole_client)
         self._stalls = Stalls(world.rank, world.world_size, self._watched)
+        # What belongs to processes that have ended is refused.
+        self._earlier = Earlier(lambda: self._is_stale or self._generation > 1)
         # How often processes were made: a release that comes late must not end the next ones.
         self._generation = 0
 
@@ -96,6 +99,7 @@ class JaxProcesses:
             os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
         processes = cls(world, point)
         processes._calls.install()
+        processes._earlier.install()
         import_hooks.when_imported("jax.distributed", processes._install)
         return processes
 
