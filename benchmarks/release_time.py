@@ -2,10 +2,10 @@
 
 python -m benchmarks.release_time [--turns 10] [-n 2]
 
-The last rank raises a second after the cell began, while the others wait for it in a collective. Each figure is the time
-from that moment until the cell has ended on all ranks, on one host, whose processes share a clock. The aim is a second,
-of the median; half a second of it is the grace time in which other ranks may raise by themselves. Where a library is
-missing its row says so: TensorFlow with Horovod, and PyTorch with JAX, are often in two environments.
+The last rank raises a second after the cell began, while the others wait for it in a collective. Each figure is the
+time from that moment until the cell has ended on all ranks, on one host, whose processes share a clock. The aim is a
+second, of the median; half a second of it is the grace time in which other ranks may raise by themselves. A library
+that is missing is named: TensorFlow with Horovod, and PyTorch with JAX, are often in two environments.
 """
 
 from __future__ import annotations
@@ -25,6 +25,13 @@ if TYPE_CHECKING:
     from jupyter_ddl.kernel.session import Session
 
 AIM_MS = 1000.0
+_JAX = """
+import jax, numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+jax.distributed.initialize()
+spread = NamedSharding(Mesh(jax.devices(), ("x",)), P("x"))
+summed = jax.jit(lambda values: values.sum())
+"""
 # By library: what a start imports, what makes the ranks ready for a collective, and the collective.
 LIBRARIES = {
     "horovod": (
@@ -39,9 +46,7 @@ LIBRARIES = {
     ),
     "jax": (
         "jax",
-        "import jax, numpy as np\nfrom jax.sharding import Mesh, NamedSharding, PartitionSpec as P\n"
-        "jax.distributed.initialize()\nspread = NamedSharding(Mesh(jax.devices(), ('x',)), P('x'))\n"
-        "summed = jax.jit(lambda values: values.sum())",
+        _JAX,
         "float(summed(jax.make_array_from_process_local_data(spread, np.ones(1, np.float32))))",
     ),
 }
@@ -78,7 +83,7 @@ def released_ms(session: Session, ready: str, collective: str) -> float:
         )
     except RankError:
         ended_s = time.time()
-        return 1000 * (ended_s - session.pull("raised_s", [last])[last])
+        return 1000 * (ended_s - float(session.pull("raised_s", [last])[last]))
     raise SystemExit("The cell with the fault ended well.")
 
 
