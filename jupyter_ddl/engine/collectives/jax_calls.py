@@ -86,6 +86,10 @@ class Calls:
         self._processes_of = functools.lru_cache(_KEPT)(_processes)
         self.begin()
 
+    def __reduce__(self) -> tuple[type[Calls], tuple[()]]:
+        """Be pickled empty: cloudpickle takes a function of `jit` with all that it calls."""
+        return Calls, ()
+
     def install(self) -> None:
         """Note computations from here on; to be called before JAX is imported, which makes functions then."""
         import_hooks.when_imported("jaxlib._jax", self._install_functions)

@@ -81,8 +81,8 @@ def _is_mesh(value: Any) -> bool:
 
 def _has_devices(sharding: Any) -> bool:
     """Return whether a sharding is on devices: JAX's marks for unknown ones are not."""
-    is_named = hasattr(sharding, "mesh")
-    return _is_mesh(sharding.mesh) if is_named else hasattr(type(sharding), "_device_assignment")
+    is_known = hasattr(type(sharding), "_device_assignment")
+    return is_known and (not hasattr(sharding, "mesh") or _is_mesh(sharding.mesh))
 
 
 def _is_spread(devices: Sequence[Any]) -> bool:
