@@ -74,7 +74,7 @@ OF_EARLIER = {
     "placed again": ("float(summed(jax.device_put(np.ones(2, np.float32), spread)))", "an array"),
     "mesh": (f"{NEW}meaned(new)", "a mesh, or a sharding,"),
     "sharding": (f"{NEW}doubled(new)", "a mesh, or a sharding,"),
-    "set_mesh": (f"{NEW}with jax.set_mesh(mesh):\n    float(summed(new))", "the mesh of jax.set_mesh"),
+    "set_mesh": (f"{NEW}with jax.set_mesh(mesh):\n    float(summed(new))", "the mesh of jax.set_mesh()"),
     "compiled": (f"{NEW}compiled(new)", "a compiled function"),
     "compiled with its array": ("compiled(array)", "a compiled function"),
 }
