@@ -69,6 +69,13 @@ class Call:
             return False
 
 
+@dataclass(eq=False)
+class _Second:
+    """The function through which one is called whose computations exchange, once there is one."""
+
+    function: Callable[..., Any] | None = None
+
+
 class _Here(threading.local):
     """Of one thread: the computation whose call is noted now, and the one that was noted last."""
 
@@ -83,6 +90,7 @@ class Calls:
         self._lock = threading.Lock()
         self._exchanging: weakref.WeakKeyDictionary[Any, str | None] = weakref.WeakKeyDictionary()
         self._here = _Here()
+        self._seconds: weakref.WeakSet[_Second] = weakref.WeakSet()
         self._processes_of = functools.lru_cache(_KEPT)(_processes)
         self.begin()
 
@@ -105,8 +113,14 @@ class Calls:
         """Begin again: processes are made."""
         self._counts: dict[str, int] = {}
         self._recent: deque[Call] = deque(maxlen=_KEPT)
-        # It would keep the devices of earlier processes.
+        self.forget()
+
+    def forget(self) -> None:
+        """Keep nothing of the processes that end: their devices hold the connection to JAX's service."""
         self._processes_of.cache_clear()
+        with self._lock:
+            for second in self._seconds:
+                second.function = None
 
     def counts(self) -> dict[str, int]:
         """Return how many computations this rank has begun, by the ranks that exchange."""
@@ -159,14 +173,19 @@ class Calls:
             miss: called where C++ has kept no computation; returns the results, what C++ is to keep, and a flag.
             rest: static arguments, keys, how arguments are sharded, and where C++ keeps computations.
         """
-        # The second function, once there is one; and the ranks that exchange where no argument says it.
-        kept: list[Any] = []
+        second = _Second()
+        with self._lock:
+            self._seconds.add(second)
+        # The ranks that exchange, where no argument says it.
         always: list[str] = []
 
         def noted_miss(*args: Any, **kwargs: Any) -> Any:
-            if kept and _is_no_trace() and (group := self._group_of((args, kwargs)) or next(iter(always), None)):
+            noted, group = second.function, None
+            if noted is not None and _is_no_trace():
+                group = self._group_of((args, kwargs)) or next(iter(always), None)
+            if noted is not None and group is not None:
                 with self.noting(_shown(name), group) as call:
-                    results = kept[0](*args, **kwargs)
+                    results = noted(*args, **kwargs)
                     call.result = _first_array(results)
                 return results, None, False
             before = self._here.last
@@ -174,9 +193,9 @@ class Calls:
             last = self._here.last
             if last is None or last is before:
                 return results, data, flag
-            if not kept:
+            if second.function is None:
                 # Without the store of computations that functions share, in which the first one would find them.
-                kept.append(stock(name, None, miss, *rest[:_WITHOUT_STORE]))
+                second.function = stock(name, None, miss, *rest[:_WITHOUT_STORE])
             if self._group_of((args, kwargs)) is None:
                 always[:] = [last.group]
             return results, None, flag

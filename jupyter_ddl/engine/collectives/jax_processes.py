@@ -165,6 +165,7 @@ class JaxProcesses:
         state = _state()
         self._services.keep(state)
         self._gloo.forget()
+        self._calls.forget()
         # A recoverable client waits for no other rank.
         _module().State.shutdown(state)
 
