@@ -167,3 +167,12 @@ def test_a_rank_of_jax_that_raises_releases_the_other(pair: Session) -> None:
 )
 def test_what_jax_has_not_is_refused(pair: Session, line: str, says: str) -> None:
     assert f"InvalidInput: {says}" in message(pair, BEGIN + line)
+
+
+def test_a_sites_library_is_refused_with_keras_on_jax(pair: Session) -> None:
+    pair.run("from jupyter_ddl.engine.rank_state import here\nhere().collectives.exchanger = here()")
+    try:
+        told = message(pair, BEGIN + FIT)
+    finally:
+        pair.run("here().collectives.exchanger = None")
+    assert "InvalidInput: Keras on JAX exchanges gradients within its compiled step" in told

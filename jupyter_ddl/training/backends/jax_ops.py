@@ -5,6 +5,7 @@ Runs on: every rank.
 
 from __future__ import annotations
 
+import os
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +16,12 @@ import numpy as np
 from keras.src.backend.common.global_state import set_global_attribute
 from keras.src.utils.rng_utils import GLOBAL_RANDOM_SEED, get_random_seed
 
+from jupyter_ddl import paths
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.training.backends import jax_collectives, jax_program
 from jupyter_ddl.training.backends.jax_clock import JaxClock, samples_in, tensors_in
 from jupyter_ddl.training.backends.jax_program import LastBatch, Number, Program, canonical, unchanged_unless
+from jupyter_ddl.training.backends.site_exchange import site_exchanger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -117,7 +120,17 @@ def naming(name: str) -> AbstractContextManager[str]:
 
 
 def require_exchangeable() -> None:
-    """Do nothing: JAX compiles the exchange with the step."""
+    """Raise where gradients are to go through a site's library: JAX compiles the exchange with the step.
+
+    Raises:
+        InvalidInput: JUPYTER_DDL_EXCHANGE names one.
+    """
+    if site_exchanger() is not None:
+        raise InvalidInput(
+            "Keras on JAX exchanges gradients within its compiled step, and not through a site's library.",
+            f"JUPYTER_DDL_EXCHANGE={os.environ.get(paths.EXCHANGE_VARIABLE, '')}",
+            "Unset it, or train on Keras's TensorFlow or PyTorch backend.",
+        )
 
 
 def reduce_group(exchange: Any, group: list[Any], name: str) -> list[Any]:  # noqa: ARG001

@@ -150,10 +150,8 @@ def test_gradients_go_through_the_library_that_is_chosen(package: Path) -> None:
     with jupyter_ddl.start(n=2, name="site", env=env) as session:
         session.run(TRAINING.format(options=""), timeout_s=200)
         counts = session.run("site_comm.sums.count - before")
-        # Dense gradients and a sparse one, in each of four steps; on all ranks as many.
-        taken = {int(str(one.value)) for one in counts.ranks.values()}
-        assert len(taken) == 1
-        assert min(taken) >= 8
+        # Two dense gradients and a sparse one, each by itself, in each of four steps.
+        assert {int(str(one.value)) for one in counts.ranks.values()} == {12}
         weights = session.run("[one.tolist() for one in model.get_weights()]")
         assert len({one.value for one in weights.ranks.values()}) == 1
         difference = session.run(ALONE, timeout_s=200, independent=True)
