@@ -17,7 +17,7 @@ FACES = (
     "jupyter_ddl.data",
 )
 # Not of a rank's program: their examples start ranks themselves.
-OF_THE_KERNEL = ("jupyter_ddl.Session", "jupyter_ddl.attach", "jupyter_ddl.start")
+OF_THE_KERNEL = ("jupyter_ddl.Session", "jupyter_ddl.attach", "jupyter_ddl.parallel_backend", "jupyter_ddl.start")
 # Needs a scheduler's queue: tests/systems runs it in a real Slurm.
 OF_A_QUEUE = ("jupyter_ddl.submit",)
 

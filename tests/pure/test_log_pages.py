@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import loops
 import pytest
 from run_folders import make_run, own_session
 
@@ -185,14 +185,14 @@ def test_an_expression_is_matched_in_a_process_of_its_own(folder: Path, monkeypa
     record = read_record(folder)
 
     def ask(**asked: Any) -> dict[str, Any]:
-        found = asyncio.run(log_search.page_of_expression(record, LinesQuery(is_expression=True, **asked)))
+        found = loops.run(log_search.page_of_expression(record, LinesQuery(is_expression=True, **asked)))
         assert found is not None
         return found
 
     assert texts(ask(pattern=r"^step (\d)\1 .*[1]$")) == [f"step {step} of rank 1" for step in range(11, 100, 11)]
     with pytest.raises(InvalidInput, match=r"Received: '\[': unterminated character set"):
         ask(pattern="[")
-    assert asyncio.run(log_search.page_of_expression(record, LinesQuery(rank=7, pattern="a"))) is None
+    assert loops.run(log_search.page_of_expression(record, LinesQuery(rank=7, pattern="a"))) is None
     monkeypatch.setattr(log_search, "DEADLINE_S", 1.5)
     (folder / "rank-0.log").write_bytes(b"a" * 60 + b"\n")
     begun_s = time.monotonic()

@@ -9,6 +9,7 @@ import time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
+import loops
 import pytest
 
 from jupyter_ddl.cluster.rank_profiles import Profiles
@@ -98,7 +99,7 @@ def test_a_cell_that_awaits_and_a_rank_that_waits_for_one() -> None:
         task.cancel()
         return found
 
-    assert [function for _, function, _ in asyncio.run(seen())][:2] == ["nap", "sleep"]
+    assert [function for _, function, _ in loops.run(seen())][:2] == ["nap", "sleep"]
     assert [function for _, function, _ in stack_of(None, None)] == ["idle: waits for a cell"]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import http.cookies
 import json
@@ -17,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import loops
 import psutil
 import pytest
 from run_folders import make_run, own_session, write_events
@@ -429,7 +429,7 @@ def test_the_one_not_used_for_longest_makes_room(logs: Path, tmp_path: Path, mon
             assert not own.running()
             assert not (tmp_path / "hub-tb").exists()
 
-    asyncio.run(check())
+    loops.run(check())
 
 
 @pytest.fixture(scope="module")

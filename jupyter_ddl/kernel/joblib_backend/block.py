@@ -54,8 +54,10 @@ def parallel_backend(n_jobs: int = -1, *, session: Session | None = None, quiet:
         and what a task raises, with the rank's traceback as its cause.
 
     Example:
-        >>> with jupyter_ddl.parallel_backend():
-        ...     search = GridSearchCV(SVC(), {"C": [1, 10, 100]}).fit(x, y)
+        >>> from joblib import Parallel, delayed
+        >>> with jupyter_ddl.start(n=2) as session, jupyter_ddl.parallel_backend(session=session, quiet=True):
+        ...     Parallel()(delayed(abs)(number) for number in (-1, 2, -3))
+        [1, 2, 3]
     """
     try:
         import joblib

@@ -6,6 +6,7 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
+import loops
 import nbformat
 import pytest
 
@@ -131,7 +132,7 @@ def test_what_a_cell_shows_is_printed_once(capsys: pytest.CaptureFixture[str], m
         teller.follow(cell)
         teller.end(cell)
 
-    asyncio.run(run())
+    loops.run(run())
     # The newest line comes once nothing has changed for a while.
     assert told == ["", "  one\n", "  two\n"]
     assert capsys.readouterr().out == "  three\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from kernels import kernel, without
+from ranks.kernels import kernel, without
 
 from jupyter_ddl import paths
 from jupyter_ddl.errors import RankError

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from kernels import without
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from processes import described
+from ranks.kernels import without
 
 pytestmark = pytest.mark.mpi
 

@@ -3,8 +3,8 @@
 import time
 
 import pytest
-from kernels import without
 from ranks.kernel import Kernel
+from ranks.kernels import without
 from ranks.sizes import TWO_AND_FOUR, slow_but
 
 pytestmark = pytest.mark.mpi

@@ -12,7 +12,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 import pytest
-from kernels import Kernel, eventually, without
+from ranks.kernels import Kernel, eventually, without
 from ranks.sizes import slow_but
 
 from jupyter_ddl import attach, paths, start
@@ -64,6 +64,7 @@ def test_a_run_leaves_a_whole_record(session: Session) -> None:
         "above": 0,
         "on_drift": "stop",
         "timeline": False,
+        "memory": None,
     }
     assert (folder / "cell.py").read_text().startswith("import os, time")
     events = list(read_events(folder / "events.jsonl"))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
-from kernels import Kernel, KernelError, eventually, gone_within, kernel, without
+from ranks.kernels import Kernel, KernelError, eventually, gone_within, kernel, without
 
 from jupyter_ddl import attach, start
 from jupyter_ddl.cluster.folder import ClusterFolder

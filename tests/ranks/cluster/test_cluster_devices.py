@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from kernels import kernel, without
 from nvml import build_nvml, h200s
+from ranks.kernels import kernel, without
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
-from kernels import Kernel, KernelError, eventually, gone_within, kernel, without
+from ranks.kernels import Kernel, KernelError, eventually, gone_within, kernel, without
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
-from kernels import without
 from processes import MARK, marked_processes
+from ranks.kernels import without
 from ranks.sizes import slow_but
 
 import jupyter_ddl

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
-from kernels import without
 from packaging.version import Version
 from processes import MARK, marked_processes
+from ranks.kernels import without
 
 import jupyter_ddl
 from jupyter_ddl.cluster.folder import ClusterFolder

@@ -6,8 +6,8 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
-from kernels import without
 from processes import MARK, marked_processes
+from ranks.kernels import without
 
 import jupyter_ddl
 from jupyter_ddl.cluster import lifecycle

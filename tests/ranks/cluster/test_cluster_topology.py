@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from kernels import kernel, without
 from nvml import build_nvml, h200s
+from ranks.kernels import kernel, without
 
 if TYPE_CHECKING:
     from pathlib import Path

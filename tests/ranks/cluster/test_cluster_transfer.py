@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from kernels import without
+from ranks.kernels import without
 
 import jupyter_ddl
 from jupyter_ddl.errors import ClusterLost, RunInterrupted, TransferFailed

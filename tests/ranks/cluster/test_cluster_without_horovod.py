@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from kernels import without
+from ranks.kernels import without
 
 import jupyter_ddl
 from jupyter_ddl.errors import RankError

@@ -8,8 +8,8 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from kernels import KernelError, eventually, kernel, without
 from ranks.kernel import Kernel
+from ranks.kernels import KernelError, eventually, kernel, without
 
 from jupyter_ddl import paths, start
 from jupyter_ddl.cluster import registry

@@ -9,8 +9,8 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from kernels import without
 from namespaces import run_apart
+from ranks.kernels import without
 
 from jupyter_ddl import paths
 

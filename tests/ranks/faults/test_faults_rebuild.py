@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
-from kernels import eventually, without
 from memory_cgroups import memory_cgroup
 from ranks.kernel import Kernel
+from ranks.kernels import eventually, without
 from ranks.sizes import TWO_AND_FOUR
 
 import jupyter_ddl

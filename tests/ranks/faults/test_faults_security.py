@@ -17,9 +17,9 @@ import psutil
 import pytest
 from ipyparallel import Client
 from ipyparallel.error import TimeoutError as NoAnswer
-from kernels import without
 from namespaces import run_apart
 from processes import MARK, marked_processes
+from ranks.kernels import without
 
 from jupyter_ddl import paths
 from jupyter_ddl.cluster.channel import Channel

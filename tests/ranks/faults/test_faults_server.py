@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
-from kernels import eventually, without
 from processes import MARK, marked_processes
+from ranks.kernels import eventually, without
 from servers import Notebook, Server
 
 import jupyter_ddl

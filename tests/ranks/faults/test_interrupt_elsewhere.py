@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from kernels import kernel
+from ranks.kernels import kernel
 
 from jupyter_ddl.errors import ClusterLost, RunInterrupted
 from jupyter_ddl.protocol.events import OutputChunk

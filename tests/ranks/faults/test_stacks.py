@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
-from kernels import eventually
+from ranks.kernels import eventually
 from ranks.sizes import TWO_AND_FOUR
 
 from jupyter_ddl.errors import InvalidInput, RunInterrupted

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from kernels import Kernel, gone_within
+from ranks.kernels import Kernel, gone_within
 from servers import Notebook
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from kernels import eventually, without
+from ranks.kernels import eventually, without
 from servers import Notebook
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 import websocket
 from hub_server import Server
-from kernels import eventually
 from nvml import H200_BYTES, RESERVED_BYTES, FakeGpu, build_nvml
+from ranks.kernels import eventually
 from servers import TOKEN
 
 from jupyter_ddl import paths

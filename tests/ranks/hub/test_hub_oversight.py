@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from hub_server import Server
-from kernels import KernelError, gone_within, kernel, without
+from ranks.kernels import KernelError, gone_within, kernel, without
 from servers import Notebook
 
 from jupyter_ddl import paths

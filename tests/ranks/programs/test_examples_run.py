@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import nbformat
 import pytest
 from examples import OF_A_QUEUE, OF_THE_KERNEL, public_names
-from kernels import without
 from nbclient import NotebookClient
+from ranks.kernels import without
 
 from jupyter_ddl.server import example
 
