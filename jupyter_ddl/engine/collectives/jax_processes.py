@@ -168,6 +168,7 @@ class JaxProcesses:
         self._calls.forget()
         # A recoverable client waits for no other rank.
         _module().State.shutdown(state)
+        self._stalls.leave_board()
 
     def _install(self, public: ModuleType) -> None:
         distributed, bridge = _module(), sys.modules["jax._src.xla_bridge"]

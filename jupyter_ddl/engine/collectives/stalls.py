@@ -211,6 +211,10 @@ class Stalls:
             self._thread.start()
             atexit.register(self._end)
 
+    def leave_board(self) -> None:
+        """Keep no connection to the notes: rank 0 may wait until every rank has left. The next look connects again."""
+        self._board, self._noted = None, ""
+
     def _end(self) -> None:
         """Leave C++ code before Python ends: it must not be cut off there."""
         self._ended.set()
@@ -236,7 +240,7 @@ class Stalls:
             except (RuntimeError, ValueError, OSError, msgspec.MsgspecError):
                 # The board is busy, or gone with rank 0 or by a release, a group ends meanwhile, or another user of the
                 # machine has written there: the next look connects again.
-                self._board, self._noted = None, ""
+                self.leave_board()
 
     def _look(self, run: str, after_s: float, report: Callable[[CollectiveStalled], None]) -> None:
         if run != self._run:

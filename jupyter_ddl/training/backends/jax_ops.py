@@ -5,7 +5,6 @@ Runs on: every rank.
 
 from __future__ import annotations
 
-import os
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,6 @@ import numpy as np
 from keras.src.backend.common.global_state import set_global_attribute
 from keras.src.utils.rng_utils import GLOBAL_RANDOM_SEED, get_random_seed
 
-from jupyter_ddl import paths
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.training.backends import jax_collectives, jax_program
 from jupyter_ddl.training.backends.jax_clock import JaxClock, samples_in, tensors_in
@@ -128,7 +126,7 @@ def require_exchangeable() -> None:
     if site_exchanger() is not None:
         raise InvalidInput(
             "Keras on JAX exchanges gradients within its compiled step, and not through a site's library.",
-            f"JUPYTER_DDL_EXCHANGE={os.environ.get(paths.EXCHANGE_VARIABLE, '')}",
+            "one that JUPYTER_DDL_EXCHANGE names",
             "Unset it, or train on Keras's TensorFlow or PyTorch backend.",
         )
 
@@ -354,6 +352,9 @@ def is_one_program() -> bool:
 def can_be_read(optimizer: Any) -> bool:
     """Return whether the arrays of an optimizer and of what it trains are there: a step that was cut off has them."""
     for variable in (*optimizer.variables, *getattr(optimizer, "_trainable_variables", ())):
+        if variable._value is None and variable._initializer is None:
+            # Keras takes the values out of variables while it trains, and a step that raised left them there.
+            return False
         if variable._value is not None and variable._value.is_deleted():
             return False
         try:

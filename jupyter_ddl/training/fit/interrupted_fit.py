@@ -21,7 +21,7 @@ import keras
 import numpy as np
 
 from jupyter_ddl.engine import rank_state
-from jupyter_ddl.errors import RanksOutOfSync
+from jupyter_ddl.errors import InvalidInput, RanksOutOfSync
 from jupyter_ddl.protocol.rank_sets import named
 from jupyter_ddl.training.backends import hvd, ops
 from jupyter_ddl.training.collectives import broadcast_variables
@@ -65,6 +65,20 @@ def begin_cell(_cell: Cell) -> None:
     for optimizer, left in _left.items():
         if left.digest is None and ops.can_be_read(optimizer):
             left.digest = _digest(optimizer)
+
+
+def require_weights(optimizer: Any) -> None:
+    """Raise where a model has no weights any more.
+
+    Raises:
+        InvalidInput: its last training raised within a step which had them.
+    """
+    if optimizer is not None and not ops.can_be_read(optimizer):
+        raise InvalidInput(
+            "A model trains on from weights that it has.",
+            "one whose last training was cut off within a step, to which Keras on JAX had given them",
+            "Make and compile the model again, or load it from a checkpoint.",
+        )
 
 
 @contextmanager

@@ -173,6 +173,7 @@ class _Fit:
 
     def __call__(self, stock: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> Any:
         rank_state.here().variables.check()
+        interrupted_fit.require_weights(model.optimizer)
         distributed = is_distributed(model.optimizer) and hvd.is_initialized() and hvd.size() > 1
         _shard_state(model)
         is_first = not distributed or exchange_of(model.optimizer).process_set.rank() == 0
