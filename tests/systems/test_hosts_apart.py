@@ -43,8 +43,10 @@ def login(hosts: Rig) -> Iterator[Kernel]:
 
 
 def log_of(hosts: Rig, rank: int, host: str = "login") -> str:
-    """Return a rank's log of the newest run, by its time, as the kernel's host has it."""
-    return hosts.on(host, f"cat $(ls -dt {OWN}/runs/*/ | head -1)rank-{rank}.log 2>/dev/null || true")
+    """Return a rank's log of the newest run, as the kernel's host has it."""
+    # By its code, which is written once: an earlier run's folder changes where its last files come later.
+    newest = f"dirname $(ls -t {OWN}/runs/*/cell.py | head -1)"
+    return hosts.on(host, f"cat $({newest})/rank-{rank}.log 2>/dev/null || true")
 
 
 def all_lines(rank: int) -> str:
