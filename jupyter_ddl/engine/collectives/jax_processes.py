@@ -144,7 +144,13 @@ class JaxProcesses:
         return None
 
     def _whole_client(self) -> Any:
-        """Return the client of JAX's service; None where there is none, or JAX numbers processes as no rank is."""
+        """Return the client of JAX's service; None where there is none, or JAX numbers processes as no rank is.
+
+        None too while it connects: another thread's call ends the process then ("the JAX distributed service detected
+        fatal errors").
+        """
+        if self._is_stale:
+            return None
         state = _state()
         is_whole = (state.process_id, state.num_processes) == (self._world.rank, self._world.world_size)
         return state.client if is_whole else None
