@@ -9,7 +9,7 @@ import pytest
 
 from jupyter_ddl.cli import demo
 
-NOTEBOOK = Path(__file__).parents[3] / "notebooks" / "07-strategies-compared.ipynb"
+NOTEBOOK = Path(__file__).parents[3] / "notebooks" / "07-where-the-time-goes.ipynb"
 # Of ten classes, after 200 steps.
 LEAST_ACCURACY = 0.6
 

@@ -1,4 +1,4 @@
-"""Notebook 06: PyTorch on the ranks, a rank that fails in it included."""
+"""Notebook 09: PyTorch on the ranks, a rank that fails in it included."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jupyter_ddl.cli import demo
 if TYPE_CHECKING:
     import pytest
 
-NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "06-pytorch-on-the-ranks.ipynb"
+NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "09-pytorch-and-jax-on-the-ranks.ipynb"
 
 
 def test_the_ranks_train_one_model_and_survive_a_failure(capsys: pytest.CaptureFixture[str]) -> None:
