@@ -14,6 +14,7 @@ unexport PYTHONUNBUFFERED
 # One more than two cores: tests wait for ranks, browsers and each other, which leaves a sixth of the cores idle otherwise.
 WORKERS ?= 3
 FRAMEWORKS := .venv-frameworks
+DOCS := .venv-docs
 # Each worker has ranks of its own, which compute: with more of them than cores, times say nothing.
 FRAMEWORK_WORKERS ?= 2
 # Where the machine finds no CPU build, the one that it finds will do.
@@ -22,7 +23,7 @@ SAY = @printf '\n== %s\n'
 DASHBOARD := jupyter_ddl/views/static/dashboard.js
 PANEL := labextension/built
 
-.PHONY: demo test test-slow test-systems test-systems-slow test-frameworks test-frameworks-slow check lab pictures bench soak clean dashboard schema translations wheel
+.PHONY: demo docs test test-slow test-systems test-systems-slow test-frameworks test-frameworks-slow check lab pictures bench soak clean dashboard schema translations wheel
 
 demo: $(VENV)/.horovod $(DASHBOARD)
 	$(SAY) "training on 2 ranks: notebooks/01-from-one-gpu-to-all.ipynb"
@@ -88,6 +89,11 @@ lab: $(VENV)/.lab $(VENV)/.horovod $(DASHBOARD) $(VENV)/.panel
 pictures: $(VENV)/.test $(VENV)/.horovod $(DASHBOARD) $(VENV)/.panel
 	$(BIN)/python tests/browser/pictures.py build/pictures
 
+# The documentation as a site, with a reference made from the code: no TensorFlow is needed, and nothing is loaded from a network.
+docs: $(DOCS)/.docs
+	$(SAY) "building the documentation: build/docs/index.html"
+	$(DOCS)/bin/python -m sphinx --quiet --fail-on-warning --keep-going docs build/docs
+
 bench: $(VENV)/.bench $(VENV)/.horovod $(DASHBOARD)
 	@status=0; for name in start rebuild standby faults_peers dispatch dispatch_wide throughput training auto telemetry log_storm fan_in dashboard_browser hub_latency hosts first_minute \
 			panel_load memory_sharding memory_remedies release_time; do \
@@ -99,7 +105,7 @@ soak: $(VENV)/.test $(VENV)/.horovod
 	$(BIN)/python -m benchmarks.fuzz --seed $$(date +%j)
 
 clean:
-	rm -rf $(VENV) $(FRAMEWORKS) build dist labextension/node_modules labextension/lib $(PANEL) jupyter_ddl/views/static
+	rm -rf $(VENV) $(FRAMEWORKS) $(DOCS) docs/reference build dist labextension/node_modules labextension/lib $(PANEL) jupyter_ddl/views/static
 
 $(VENV)/bin/python:
 	$(SAY) "making $(VENV)"
@@ -132,6 +138,12 @@ $(FRAMEWORKS)/.test: pyproject.toml
 	@test -x $(FRAMEWORKS)/bin/python || $(PYTHON) -m venv $(FRAMEWORKS)
 	$(FRAMEWORKS)/bin/python -m pip install --quiet '$(CPU_TORCH)' || $(FRAMEWORKS)/bin/python -m pip install --quiet torch
 	$(FRAMEWORKS)/bin/python -m pip install --quiet --editable '.[torch,test-frameworks]'
+	@touch $@
+
+$(DOCS)/.docs: pyproject.toml
+	$(SAY) "making $(DOCS) with Sphinx (once; half a minute)"
+	@test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip install --quiet --editable '.[docs]'
 	@touch $@
 
 # The command itself leaves a Horovod that works alone, and keeps what it built for the next venv.

@@ -19,36 +19,38 @@ from pathlib import Path
 
 from jupyter_ddl.errors import FolderNotWritable
 
-CACHE_VARIABLE = "JUPYTER_DDL_CACHE"
-RUNTIME_VARIABLE = "JUPYTER_DDL_RUNTIME"
-RUNS_VARIABLE = "JUPYTER_DDL_RUNS"
-HOROVOD_VARIABLE = "JUPYTER_DDL_HOROVOD"
-LEGACY_VARIABLE = "JUPYTER_DDL_LEGACY"  # "0": old spellings stay errors
-DATA_VARIABLE = "JUPYTER_DDL_DATA"
-HUB_VARIABLE = "JUPYTER_DDL_HUB"  # the socket at which kernels reach their Jupyter server
-BIND_VARIABLE = "JUPYTER_DDL_BIND"  # "0": ranks run on every core that they may use
-JUPYTERHUB_URL_VARIABLE = "JUPYTER_DDL_JUPYTERHUB_URL"  # the address of the JupyterHub whose clusters are looked at
-JUPYTERHUB_TOKEN_VARIABLE = "JUPYTER_DDL_JUPYTERHUB_TOKEN"  # an administrator's  # noqa: S105
-MPIEXEC_VARIABLE = "JUPYTER_DDL_MPIEXEC"  # the launcher to start ranks with
+# Users and sites set these.
+CACHE_VARIABLE = "JUPYTER_DDL_CACHE"  # the folder of built Horovod wheels and their logs (`~/.cache/jupyter_ddl`)
+RUNTIME_VARIABLE = "JUPYTER_DDL_RUNTIME"  # the folder of clusters' connection files and logs (in Jupyter's own)
+RUNS_VARIABLE = "JUPYTER_DDL_RUNS"  # the folder of runs: cells, outcomes, logs of ranks (in Jupyter's data folder)
+DATA_VARIABLE = "JUPYTER_DDL_DATA"  # a folder of data sets, looked into before one is downloaded
+HOROVOD_VARIABLE = "JUPYTER_DDL_HOROVOD"  # where ranks find a Horovod that was built with `--target`
+MPIEXEC_VARIABLE = "JUPYTER_DDL_MPIEXEC"  # the mpiexec that starts ranks, in place of the one that is found
+LAUNCHER_VARIABLE = "JUPYTER_DDL_LAUNCHER"  # `jsrun`: it starts the ranks of an LSF job
+RANKS_PER_NODE_VARIABLE = "JUPYTER_DDL_RANKS_PER_NODE"  # ranks on each node of a job that counts processors alone
 HOST_LOST_VARIABLE = "JUPYTER_DDL_HOST_LOST_AFTER"  # seconds that a host may stay away; 0 for ever
-RANKS_PER_NODE_VARIABLE = "JUPYTER_DDL_RANKS_PER_NODE"  # of a job whose scheduler counts processors alone
-LAUNCHER_VARIABLE = "JUPYTER_DDL_LAUNCHER"  # "jsrun": it starts the ranks of an LSF job
+BIND_VARIABLE = "JUPYTER_DDL_BIND"  # `0`: ranks without a GPU run on every core that they may use
+STANDBY_VARIABLE = "JUPYTER_DDL_STANDBY"  # `never`: no ranks stand by, to take the place of others
+SKLEARN_VARIABLE = "JUPYTER_DDL_SKLEARN"  # `intelex`, `cuml`: what accelerates scikit-learn on the ranks
+EXCHANGE_VARIABLE = "JUPYTER_DDL_EXCHANGE"  # the site's library that gradients go through, by its entry point's name
+LEGACY_VARIABLE = "JUPYTER_DDL_LEGACY"  # `0`: old spellings of Keras and TensorFlow stay errors
+JUPYTERHUB_URL_VARIABLE = "JUPYTER_DDL_JUPYTERHUB_URL"  # the address of the JupyterHub whose clusters are looked at
+JUPYTERHUB_TOKEN_VARIABLE = "JUPYTER_DDL_JUPYTERHUB_TOKEN"  # an administrator's token for it  # noqa: S105
+
+# jupyter_ddl sets these for its own processes.
+HUB_VARIABLE = "JUPYTER_DDL_HUB"  # the socket at which kernels reach their Jupyter server
 DEVICE_VARIABLE = "JUPYTER_DDL_DEVICE"  # on a rank: its own GPU, as CUDA_VISIBLE_DEVICES names one
 JOB_GPUS_VARIABLE = "JUPYTER_DDL_JOB_GPUS"  # the GPUs of a batch job on each host, as JSON
-# These pass a rank its settings, as JSON.
-RANKS_VARIABLE = "JUPYTER_DDL_RANKS"
-SCRIPT_VARIABLE = "JUPYTER_DDL_SCRIPT"
+RANKS_VARIABLE = "JUPYTER_DDL_RANKS"  # the settings of a rank, as JSON
+SCRIPT_VARIABLE = "JUPYTER_DDL_SCRIPT"  # the settings of a script's rank, as JSON
 EXPORT_VARIABLE = "JUPYTER_DDL_EXPORT"  # of an exported notebook's kernel: what its job has, as JSON
 WORLD_VARIABLE = "JUPYTER_DDL_WORLD"  # names what ranks on several hosts leave there, for each host's witness
 AGENT_VARIABLE = "JUPYTER_DDL_AGENT"  # how MPI's daemons get into an image on other hosts
-SKLEARN_VARIABLE = "JUPYTER_DDL_SKLEARN"  # "intelex", "cuml": what accelerates scikit-learn on the ranks
-EXCHANGE_VARIABLE = "JUPYTER_DDL_EXCHANGE"  # the site's library that gradients go through, by its entry point's name
-STANDBY_VARIABLE = "JUPYTER_DDL_STANDBY"  # "never": no ranks wait to take the place of others
 GATE_VARIABLE = "JUPYTER_DDL_GATE"  # the socket at which the ranks of a standby world wait
 PIPES_VARIABLE = "JUPYTER_DDL_PIPES"  # the numbers of the descriptors that a script's rank has from its relay
-# These tell the edited CMakeLists.txt of Horovod which MPI and which NCCL to build with.
-MPICXX_VARIABLE = "JUPYTER_DDL_MPICXX"
-NCCL_VARIABLE = "JUPYTER_DDL_NCCL"
+STRATEGY_VARIABLE = "JUPYTER_DDL_STRATEGY"  # on a rank: the strategy of TensorFlow's whose cluster it is in
+MPICXX_VARIABLE = "JUPYTER_DDL_MPICXX"  # the MPI that Horovod's edited CMakeLists.txt builds with
+NCCL_VARIABLE = "JUPYTER_DDL_NCCL"  # the NCCL that it builds with
 
 
 def cache_dir() -> Path:

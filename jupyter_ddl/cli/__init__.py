@@ -72,7 +72,7 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"jupyter ddl: {InvalidInput(f'{self.prog} takes what its usage says.', message, remedy)}\n")
 
 
-def _parser() -> _Parser:
+def command_parser() -> argparse.ArgumentParser:
     """Return the parser of `jupyter ddl` with all of its subcommands."""
     parser = _Parser(prog="jupyter ddl", description="Distributed deep learning from a notebook cell.")
     parser.add_argument("--version", action="version", version=__version__)
@@ -101,7 +101,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Ranks may print characters that this terminal's encoding lacks.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        arguments = _parser().parse_args(argv)
+        arguments = command_parser().parse_args(argv)
         status: int = arguments.main(arguments)
         sys.stdout.flush()
     except DdlError as error:

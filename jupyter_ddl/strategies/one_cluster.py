@@ -8,9 +8,7 @@ from __future__ import annotations
 import os
 
 from jupyter_ddl.errors import InvalidInput
-
-# In the environment, which is the process's own.
-_VARIABLE = "JUPYTER_DDL_STRATEGY"
+from jupyter_ddl.paths import STRATEGY_VARIABLE
 
 
 def enter(strategy: str) -> None:
@@ -19,7 +17,8 @@ def enter(strategy: str) -> None:
     Raises:
         InvalidInput: it is in another one's.
     """
-    other = os.environ.setdefault(_VARIABLE, strategy)
+    # In the environment, which is the process's own.
+    other = os.environ.setdefault(STRATEGY_VARIABLE, strategy)
     if other != strategy:
         raise InvalidInput(
             "A process is in one cluster of TensorFlow's for all its life.",

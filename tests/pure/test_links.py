@@ -1,4 +1,4 @@
-"""The links of the documentation lead to files, and to headings, that are there."""
+"""The links of the documentation lead to files, and to headings, that are there: on GitHub, and in the site."""
 
 from __future__ import annotations
 
@@ -32,3 +32,15 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert target.exists(), f"{page.name}: {link}"
         if anchor:
             assert anchor in anchors(target), f"{page.name}: {link}"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "README.md"], ids=lambda page: page.name)
+def test_links_lead_to_files_that_the_site_can_have(page: Path) -> None:
+    # Sphinx makes a page of each of these, follows a link to another page, and copies any other file; a folder it cannot.
+    for link in re.findall(r"\]\(([^()\s]+)\)", text_of(page)):
+        name = link.partition("#")[0]
+        if name and "://" not in link:
+            target = (page.parent / name).resolve()
+            assert target.is_file(), f"{page.name}: {link}"
+            assert target.suffix != ".md" or target in PAGES, f"{page.name}: {link} is no page of the site"
+            assert target != ROOT / "README.md", f"{page.name}: {link} is no page of the site"

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 
 @cache
-def _parser() -> MagicParser:
+def distributed_parser() -> MagicParser:
+    """Return the parser of the magic's line."""
     parser = MagicParser(
         prog="%%distributed",
         description="Run the cell on the ranks.",
@@ -56,7 +57,7 @@ class DistributedMagics(Magics):
     @cell_magic
     def distributed(self, line: str, cell: str) -> Follower | None:
         """Run the cell on the ranks, with the options of %%distributed -h."""
-        arguments = parsed(_parser(), line)
+        arguments = parsed(distributed_parser(), line)
         if arguments is None:
             return None
         options = cell_options(arguments)

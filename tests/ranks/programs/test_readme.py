@@ -1,4 +1,4 @@
-"""README's cells of Keras run as they stand, and what it shows below them is what comes."""
+"""README's cells of Keras, and those of docs/start.md, run as they stand, and what it shows below them is what comes."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from ranks.program_runs import write_mnist
-from readme import README, cell_with
+from readme import README, START, cell_with
 
 from jupyter_ddl import paths
+from jupyter_ddl.errors import RankError
 from jupyter_ddl.protocol.cell_options import AutoOptions
 
 if TYPE_CHECKING:
@@ -59,3 +60,16 @@ def test_the_cell_for_one_gpu_tells_the_plan_that_readme_shows(pair: Session) ->
     # Where another test has set these ranks' seed, the plan has none to tell.
     assert [*rows(told), "random seed"][: len(shown)] == shown
     assert rows(README.read_text())[: len(shown)] == shown
+
+
+def test_the_cells_of_the_first_five_minutes_run(pair: Session) -> None:
+    assert "Hello from rank 1 of 2" in _told_by_rank_1(pair, cell_with("Hello from rank", START))
+    pair.run(cell_with("validation_data", START).replace("epochs=3", "epochs=1"), auto=AutoOptions())
+    with pytest.raises(RankError, match=r"Rank 1 of 2 [\s\S]*the loss is NaN"):
+        pair.run(cell_with("the loss is NaN", START), timeout_s=60)
+    kept = pair.run("len(model.layers)").ranks
+    assert [kept[rank].value for rank in (0, 1)] == ["3", "3"]
+
+
+def _told_by_rank_1(session: Session, cell: str) -> str:
+    return (paths.runs_dir() / session.run(cell).run / "rank-1.log").read_text()

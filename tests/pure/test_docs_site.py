@@ -1,0 +1,214 @@
+"""The site's pages that are made from the code name all that the code has, and the index lists each page once."""
+
+from __future__ import annotations
+
+import argparse
+import doctest
+import importlib
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from examples import public_names
+
+import jupyter_ddl
+from jupyter_ddl import errors
+from jupyter_ddl.cli import SUBCOMMANDS, command_parser
+from jupyter_ddl.kernel.magics.ddl_parser import ddl_parser
+from jupyter_ddl.kernel.magics.distributed import distributed_parser
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+sys.path.append(str(DOCS))
+MODULES = ("api", "contents", "docstrings", "parsers", "project", "sources", "variables", "writing")
+api, contents, docstrings, parsers, project, sources, variables, writing = (
+    importlib.import_module(f"site_pages.{name}") for name in MODULES
+)
+PAGES: dict[str, str] = writing.pages()
+USERS = [
+    one.name
+    for one in variables.variables((ROOT / "jupyter_ddl" / "paths.py").read_text())
+    if one.group == variables.USERS
+]
+
+
+def below(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """Yield the parsers of a command line that have no subcommands, as argparse itself holds them."""
+    groups = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    if not groups:
+        yield parser
+    for group in groups:
+        for subparser in group.choices.values():
+            yield from below(subparser)
+
+
+LINES = [
+    (page, parser)
+    for page, root in (
+        ("magics.md", distributed_parser()),
+        ("magics.md", ddl_parser()),
+        ("commands.md", command_parser()),
+    )
+    for parser in below(root)
+]
+
+
+def section(page: str, title: str) -> str:
+    """Return a section of a page, from its heading to the next one."""
+    _, _, rest = PAGES[page].partition(f"## `{title}`\n")
+    return rest.partition("\n## ")[0]
+
+
+@pytest.mark.parametrize(("page", "parser"), LINES, ids=[parser.prog for _, parser in LINES])
+def test_the_reference_names_every_argument(page: str, parser: argparse.ArgumentParser) -> None:
+    text = section(page, parser.prog)
+    assert text
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    for action in parser._actions:
+        if action.dest == "help":
+            continue
+        names = action.option_strings or [str(action.metavar or action.dest).replace("|", "\\|")]
+        row = next((row for row in rows if f"`{names[0]}`" in row.split(" | ")[0]), None)
+        assert row is not None, names
+        assert all(f"`{name}`" in row for name in names)
+        if action.help and action.help is not argparse.SUPPRESS:
+            assert re.sub(r"\W", "", action.help.split("%")[0]) in re.sub(r"\W", "", row)
+
+
+def test_the_lines_are_those_that_people_type() -> None:
+    programs = Counter(parser.prog for _, parser in LINES)
+    assert set(programs.values()) == {1}
+    assert {"%%distributed", "%ddl start", "%ddl logs", "jupyter ddl run", "jupyter ddl bench scaling"} <= set(programs)
+    assert all(any(line.startswith(f"jupyter ddl {one.NAME}") for line in programs) for one in SUBCOMMANDS)
+
+
+def test_the_usage_does_not_depend_on_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    assert writing.pages()["commands.md"] == PAGES["commands.md"]
+
+
+@pytest.mark.parametrize("page", sorted(PAGES))
+def test_a_page_has_whole_tables_and_fences(page: str) -> None:
+    text = PAGES[page]
+    assert text.startswith("# ")
+    fences = re.findall(r"^(`{3,})", text, re.MULTILINE)
+    assert all(count % 2 == 0 for count in Counter(fences).values())
+    assert "==SUPPRESS==" not in text
+
+
+def test_every_variable_of_the_code_is_in_the_table() -> None:
+    used = set()
+    for module in (ROOT / "jupyter_ddl").rglob("*.py"):
+        used |= set(re.findall(r'"(JUPYTER_DDL_[A-Z_]+)"', module.read_text()))
+    # An example in a docstring, of a name that is not read.
+    used.discard("JUPYTER_DDL_TOKEN")
+    listed = re.findall(r"^\| `(JUPYTER_DDL_[A-Z_]+)` \| \S", PAGES["variables.md"], re.MULTILINE)
+    assert sorted(listed) == sorted(used)
+
+
+def test_a_variable_without_a_comment_is_refused() -> None:
+    line = 'NEW_VARIABLE = "JUPYTER_DDL_NEW"'
+    for text in (line, f"# {variables.USERS}\n{line}", f"{line}  # sets it"):
+        with pytest.raises(ValueError, match=r"has a comment, and stands in a group. Received: NEW_VARIABLE"):
+            variables.variables(text)
+
+
+def test_the_overview_by_task_names_each_command_and_variable_of_users() -> None:
+    text = (DOCS / "commands.md").read_text()
+    words = set(re.findall(r"[\w%-]+", text))
+    for _, parser in LINES:
+        program, _, name = parser.prog.replace("jupyter ddl", "jupyter-ddl").partition(" ")
+        assert name.split(" ")[0] in words or not name, f"{program} {name}"
+    assert [name for name in USERS if f"`{name}`" not in text] == []
+
+
+def test_the_overview_by_task_names_no_option_that_no_parser_has() -> None:
+    known = {name for _, parser in LINES for name in parser._option_string_actions}
+    # Of pip, conda and the batch systems nothing stands there.
+    text = "\n".join(re.findall(r"`([^`]+)`", (DOCS / "commands.md").read_text()))
+    named = set(re.findall(r"(?<![\w-])--[a-z][\w-]*", text))
+    # `build-horovod --target` is named without its command.
+    assert named - known == set()
+    assert len(named) > 30
+
+
+def test_the_api_has_every_public_name_with_its_example() -> None:
+    text = PAGES["python.md"]
+    for one in public_names():
+        shown = one.name.replace("jupyter_ddl.training.", "jupyter_ddl.keras.")
+        assert re.search(rf"^`{{5}}{{py:(function|class|exception)}} {re.escape(shown)}\b", text, re.MULTILINE), one.name
+        first = one.example.splitlines()[0]
+        assert first in text, one.name
+
+
+def test_a_signature_is_that_of_the_code() -> None:
+    text = PAGES["python.md"]
+    assert "{py:function} jupyter_ddl.attach(name: str='default', progress: Callable[[str], None]=" in text
+    assert "{py:method} pull(name: str, ranks: Iterable[int] | None=None) -> dict[int, Any]" in text
+    assert "{py:property} world_size\n:type: int\n" in text
+    assert "{py:class} jupyter_ddl.data.Advice(" in text
+
+
+def test_the_errors_are_all_there() -> None:
+    raised = {
+        name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, Exception)
+    } - {"Exception"}
+    shown = set(re.findall(r"\{py:exception\} jupyter_ddl\.errors\.(\w+)", PAGES["errors.md"]))
+    assert shown == {name for name in raised if not name.startswith("_")}
+
+
+def test_making_the_pages_imports_no_framework() -> None:
+    program = (
+        "import sys; sys.path.insert(0, 'docs'); from site_pages.writing import pages; pages(); "
+        "print({name.partition('.')[0] for name in sys.modules} & "
+        "{'tensorflow', 'keras', 'horovod', 'torch', 'jax', 'mpi4py', 'pynvml', 'sphinx'})"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+def test_pages_that_have_not_changed_keep_their_time(tmp_path: Path) -> None:
+    writing.write(tmp_path)
+    before = {file.name: file.stat().st_mtime_ns for file in tmp_path.iterdir()}
+    (tmp_path / "errors.md").write_text("old")
+    writing.write(tmp_path)
+    after = {file.name: file.stat().st_mtime_ns for file in tmp_path.iterdir()}
+    assert set(before) == set(PAGES)
+    assert {name for name in before if after[name] != before[name]} == {"errors.md"}
+
+
+def test_the_index_lists_each_page_once() -> None:
+    listed = Counter(name for pages in contents.sections((DOCS / "index.md").read_text()).values() for name in pages)
+    assert set(listed.values()) == {1}
+    assert sorted(listed) == sorted(page.stem for page in DOCS.glob("*.md") if page.stem != "index")
+
+
+def test_the_site_has_the_made_pages_in_its_contents() -> None:
+    text = contents.with_contents((DOCS / "index.md").read_text())
+    entries = re.findall(r"^reference/(\w+)$", text, re.MULTILINE)
+    assert sorted(f"{name}.md" for name in entries) == sorted(PAGES)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_examples_of_the_modules_run(name: str) -> None:
+    module: Any = sys.modules[f"site_pages.{name}"]
+    assert doctest.testmod(module).failed == 0
+
+
+def test_the_readme_can_be_read_in_five_minutes() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert len(text.splitlines()) <= 150
+    assert "docs/cell.png" in text
+    for page in ("start", "come-from", "index"):
+        assert f"(docs/{page}.md)" in text
+
+
+def test_the_version_is_the_packages() -> None:
+    assert f'version = "{jupyter_ddl.__version__}"' in (ROOT / "pyproject.toml").read_text()
