@@ -14,12 +14,15 @@ import jupyter_ddl
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS))
 
-from site_pages.contents import with_contents
-from site_pages.project import for_site
-from site_pages.writing import write
+from site_pages.contents import with_contents  # noqa: E402
+from site_pages.project import for_site  # noqa: E402
+from site_pages.writing import write  # noqa: E402
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
+
+LOG = logging.getLogger(__name__)
+LOADED = re.compile(r'<(?:script|link|img|iframe)\b[^>]*?(?:src|href)="((?:https?:)?//[^"]+)"')
 
 project = "jupyter_ddl"
 author = "the jupyter_ddl developers"
@@ -61,5 +64,5 @@ def _check_loads(app: Sphinx, error: Exception | None) -> None:
     if error is not None or app.builder.format != "html":
         return
     for page in sorted(Path(app.outdir).rglob("*.html")):
-        for loaded in re.findall(r'<(?:script|link|img|iframe)\b[^>]*?(?:src|href)="((?:https?:)?//[^"]+)"', page.read_text()):
-            logging.getLogger(__name__).warning("A page loads nothing from a network. Received: %s in %s", loaded, page.name)
+        for found in LOADED.findall(page.read_text()):
+            LOG.warning("A page must load nothing from a network. Received: %s in %s", found, page.name)

@@ -28,7 +28,8 @@ _INTRODUCTION = """\
 # The Python API
 
 What `jupyter_ddl` offers to programs. "Runs on" says where a call is meant: in the kernel, which is the notebook's
-process, or on the ranks. "Collective" says that every rank must call it, in the same order. The tests run each example.
+process, or on the ranks. "Collective" says that every rank must call it, in the same order. The tests run the
+examples of `jupyter_ddl`, of `jupyter_ddl.keras` with its callbacks and `elastic`, and of `jupyter_ddl.data`.
 """
 
 
@@ -39,40 +40,44 @@ def render() -> str:
 
 def render_errors() -> str:
     """Return the page of the errors: their tree, and each class."""
-    parts = ["# Errors", sources.docstring(_ERRORS)]
+    parts = ["# Errors", _within(_ERRORS), sources.docstring(_ERRORS)]
     errors = [one for one in sources.public(_ERRORS) if isinstance(one.node, ast.ClassDef) and _is_error(one.node)]
-    parts += [_object(_ERRORS, one) for one in errors]
+    parts += [_object(one) for one in errors]
     return "\n\n".join(parts) + "\n"
 
 
 def _module(module: str, shown: str) -> str:
     names = sources.public(module)
-    ours = [_object(shown, one) for one in names if one.docstring]
-    others = [f"`{one.name}`" for one in names if not one.docstring]
+    ours = [_object(one) for one in names if one.docstring]
+    others = [f"`{one.name}`" for one in names if not one.docstring and f"{shown}.{one.name}" not in FACES.values()]
     first, *_ = sources.docstring(module).split("\n\n")
-    parts = [f"## `{shown}`", first, *ours]
+    parts = [f"## `{shown}`", _within(shown), first, *ours]
     if others:
         parts.append(f"Also here, as the library that they are from has them: {', '.join(others)}.")
     return "\n\n".join(parts)
 
 
-def _object(module: str, one: Public) -> str:
-    name = f"{module}.{one.name}"
+def _within(module: str) -> str:
+    """Return the directive that says whose the next objects are: two modules have an `Advice`."""
+    return f"```{{py:currentmodule}} {module}\n```"
+
+
+def _object(one: Public) -> str:
     if isinstance(one.node, ast.FunctionDef):
-        return _directive("function", f"{name}{_signature(one.node)}", docstrings.render(one.docstring))
+        return _directive("function", f"{one.name}{_signature(one.node)}", docstrings.render(one.docstring))
     assert isinstance(one.node, ast.ClassDef)
     kind = "exception" if _is_error(one.node) else "class"
     inner = [_member(member) for member in sources.members(one.node)] if kind == "class" else []
     body = "\n\n".join([docstrings.render(one.docstring), *inner])
-    return _directive(kind, f"{name}{'' if kind == 'exception' else _constructor(one.node)}", body)
+    return _directive(kind, f"{one.name}{'' if kind == 'exception' else _constructor(one.node)}", body)
 
 
 def _member(node: ast.FunctionDef) -> str:
     marks = {ast.unparse(mark) for mark in node.decorator_list}
     body = docstrings.render(ast.get_docstring(node) or "")
     if marks & {"property", "cached_property"}:
-        returns = f"\n:type: {ast.unparse(node.returns)}\n" if node.returns else ""
-        return _directive("property", node.name, f"{returns}\n{body}", fence=4)
+        returns = f":type: {ast.unparse(node.returns)}\n\n" if node.returns else ""
+        return _directive("property", node.name, f"{returns}{body}", fence=4)
     kind = "classmethod" if "classmethod" in marks else "staticmethod" if "staticmethod" in marks else "method"
     return _directive(kind, f"{node.name}{_signature(node, is_bound=kind != 'staticmethod')}", body, fence=4)
 

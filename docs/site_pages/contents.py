@@ -12,10 +12,10 @@ PROJECT = ("changelog", "contributing")
 
 
 def sections(text: str) -> dict[str, list[str]]:
-    """Return the pages that each section of the index lists, without their suffix.
+    r"""Return the pages that each section of the index lists, without their suffix.
 
     Example:
-        >>> sections("# Docs\\n## Begin\\n- [Install](install.md): into a venv")
+        >>> sections("# Docs\n## Begin\n- [Install](install.md): into a venv")
         {'Begin': ['install']}
     """
     _, *rest = _SECTION.split(text)

@@ -24,24 +24,18 @@ _ITEM = re.compile(r"^(\*{0,2}[\w., ]+?): (.*)$", re.DOTALL)
 
 
 def render(docstring: str) -> str:
-    """Return a docstring as Markdown: each section under its name, its items as a list, its example as code.
+    r"""Return a docstring as Markdown: each section under its name, its items as a list, its example as code.
 
     Args:
         docstring: cleaned, as `inspect.getdoc` returns it.
 
     Example:
-        >>> print(render("Add.\\n\\nArgs:\\n    x: a number,\\n        positive.\\n\\nExample:\\n    >>> add(1)"))
+        >>> print(render("Add.\n\nArgs:\n    x: a number,\n        positive."))
         Add.
         <BLANKLINE>
         **Arguments**
         <BLANKLINE>
         - `x`: a number, positive.
-        <BLANKLINE>
-        **Example**
-        <BLANKLINE>
-        ```pycon
-        >>> add(1)
-        ```
     """
     return "\n\n".join(_rendered(title, body) for title, body in _sections(docstring) if body)
 
@@ -65,7 +59,8 @@ def _rendered(title: str, body: str) -> str:
         return body
     if title == "Example":
         return f"**Example**\n\n```pycon\n{body}\n```"
-    shown = "\n".join(f"- {_item(item)}" for item in _items(body)) if title in ("Args", "Attributes", "Raises") else body
+    is_list = title in ("Args", "Attributes", "Raises")
+    shown = "\n".join(f"- {_item(item)}" for item in _items(body)) if is_list else body
     return f"**{_TITLES[title]}**\n\n{shown}"
 
 

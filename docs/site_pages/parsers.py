@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from argparse import HelpFormatter
+import textwrap
+from argparse import PARSER, SUPPRESS, HelpFormatter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -33,7 +34,7 @@ class Command:
     @property
     def actions(self) -> list[Action]:
         """Return its arguments, without the help and its subcommands."""
-        return [action for action in self.parser._actions if action.dest not in ("help", "version") and not _has(action)]
+        return [one for one in self.parser._actions if one.dest not in ("help", "version") and not _has(one)]
 
 
 def commands(parser: ArgumentParser, summary: str = "") -> Iterator[Command]:
@@ -53,7 +54,8 @@ def commands(parser: ArgumentParser, summary: str = "") -> Iterator[Command]:
         yield Command(parser.prog, parser.description or summary, parser)
     for action in below:
         assert isinstance(action.choices, dict)
-        summaries = {choice.dest: _help(choice, parser) for choice in action._get_subactions()}
+        listed: list[Action] = getattr(action, "_choices_actions")  # noqa: B009  not in its type
+        summaries = {choice.dest: _help(choice, parser) for choice in listed}
         for name, subparser in action.choices.items():
             yield from commands(subparser, summaries.get(name, ""))
 
@@ -67,20 +69,21 @@ def render(command: Command) -> str:
         parts.append(table(("argument", "value", "meaning"), (_row(action, command.parser) for action in shown)))
     if hidden:
         parts.append("Also taken, as other launchers spell it:")
-        parts.append(table(("option", "here"), ((_names(action), _meaning_of_hidden(action)) for action in hidden)))
+        rows = ((_names(action), _meaning_of_hidden(action, shown)) for action in hidden)
+        parts.append(table(("option", "here"), rows))
     if command.parser.epilog:
         parts.append(escaped(command.parser.epilog))
     return "\n\n".join(part for part in parts if part)
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """Return a table of Markdown; `|` in a cell is escaped, and nothing else.
+    r"""Return a table of Markdown; `|` in a cell is escaped, and nothing else.
 
     Example:
         >>> print(table(("a", "b"), [("1", "x|y")]))
         | a | b |
         |---|---|
-        | 1 | x\\|y |
+        | 1 | x\|y |
     """
     head = list(head)
     lines = [head, *rows]
@@ -89,11 +92,11 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return text with what Markdown would read as its own escaped, but for `code`.
+    r"""Return text with what Markdown would read as its own escaped, but for `code`.
 
     Example:
         >>> escaped("a_b <c> and `d_e`")
-        'a\\\\_b \\\\<c\\\\> and `d_e`'
+        'a\\_b \\<c\\> and `d_e`'
     """
     parts = _CODE.split(text)
     return "".join(part if _CODE.fullmatch(part) else _SPECIAL.sub(r"\\\1", part) for part in parts)
@@ -101,11 +104,11 @@ def escaped(text: str) -> str:
 
 def _has(action: Action) -> bool:
     """Return whether an argument of a parser stands for its subcommands."""
-    return action.nargs == "A..."
+    return action.nargs == PARSER
 
 
 def _is_hidden(action: Action) -> bool:
-    return action.help == "==SUPPRESS=="
+    return action.help == SUPPRESS
 
 
 def _help(action: Action, parser: ArgumentParser) -> str:
@@ -139,14 +142,15 @@ def _metavar(action: Action) -> str:
     return action.dest.upper() if action.option_strings else action.dest
 
 
-def _meaning_of_hidden(action: Action) -> str:
+def _meaning_of_hidden(action: Action, shown: list[Action]) -> str:
     """Return what comes of another launcher's option; `const` is a sentence, or the only value and a sentence."""
     if isinstance(action.const, str):
         return escaped(_sentence(action.const))
     if isinstance(action.const, tuple):
         value, otherwise = action.const
         return f"`{value}`: no effect, so it is here. Another value is refused: {escaped(otherwise)}"
-    return f"sets the same as ours, `{action.dest}`"
+    same = next((_names(one) for one in shown if one.dest == action.dest), "")
+    return f"The same as {same}." if same else f"Takes `{_metavar(action)}`, as there."
 
 
 def _sentence(text: str) -> str:
@@ -161,4 +165,7 @@ def _usage(parser: ArgumentParser) -> str:
     formatter = HelpFormatter(parser.prog, width=_WIDTH)
     formatter.add_usage(parser.usage, parser._actions, parser._mutually_exclusive_groups)
     usage = formatter.format_help().removeprefix("usage: ").rstrip().replace("\n       ", "\n")
+    if parser.usage:
+        # argparse leaves a usage that is written out as it is.
+        usage = textwrap.fill(usage, _WIDTH, subsequent_indent=" " * (len(parser.prog) + 1))
     return f"```text\n{usage}\n```"

@@ -6,17 +6,18 @@ import re
 
 _PAGES = {"../CHANGELOG.md": "reference/changelog.md", "../CONTRIBUTING.md": "reference/contributing.md"}
 _TO_ROOT = re.compile(r"\]\((\.\./(?:CHANGELOG|CONTRIBUTING)\.md)")
+_FILE_AS_TEXT = re.compile(r"\[(?:docs/)?([\w-]+)\.md\]\(")
 _FROM_ROOT = re.compile(r"\]\((?![a-z]+:|#)([^)\s]+)\)")
 
 
 def for_site(text: str) -> str:
-    """Return a page of docs/ with its links to the root's pages led to the site's.
+    """Return a page of docs/ with its links to the root's pages led to the site's, and their texts without suffixes.
 
     Example:
-        >>> for_site("see [words](../CONTRIBUTING.md#words)")
-        'see [words](reference/contributing.md#words)'
+        >>> for_site("see [words](../CONTRIBUTING.md#words) and [hpc.md](hpc.md)")
+        'see [words](reference/contributing.md#words) and [hpc](hpc.md)'
     """
-    return _TO_ROOT.sub(lambda found: f"]({_PAGES[found[1]]}", text)
+    return _without_suffix(_TO_ROOT.sub(lambda found: f"]({_PAGES[found[1]]}", text))
 
 
 def from_root(text: str) -> str:
@@ -26,7 +27,12 @@ def from_root(text: str) -> str:
         >>> from_root("[hub](docs/hub.md#rules), [all](CHANGELOG.md), [code](Makefile)")
         '[hub](../hub.md#rules), [all](changelog.md), [code](../../Makefile)'
     """
-    return _FROM_ROOT.sub(lambda found: f"]({_moved(found[1])})", text)
+    return _without_suffix(_FROM_ROOT.sub(lambda found: f"]({_moved(found[1])})", text))
+
+
+def _without_suffix(text: str) -> str:
+    """Return a page whose links say `runs` where the repository's say `runs.md`, which is no file of the site."""
+    return _FILE_AS_TEXT.sub(r"[\1](", text)
 
 
 def _moved(link: str) -> str:

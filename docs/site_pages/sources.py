@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeGuard
 
 PACKAGE = Path(__file__).parents[2] / "jupyter_ddl"
 Definition = ast.ClassDef | ast.FunctionDef
@@ -57,7 +58,8 @@ def parsed(module: str) -> ast.Module:
 
 def members(node: ast.ClassDef) -> list[ast.FunctionDef]:
     """Return a class's public methods and properties that have a docstring."""
-    return [one for one in node.body if isinstance(one, ast.FunctionDef) and _is_public(one) and ast.get_docstring(one)]
+    methods = [one for one in node.body if isinstance(one, ast.FunctionDef) and not one.name.startswith("_")]
+    return [one for one in methods if ast.get_docstring(one)]
 
 
 def _file(module: str) -> Path:
@@ -99,5 +101,5 @@ def _delivered(tree: ast.Module, name: str) -> Definition | None:
     return None
 
 
-def _is_public(node: ast.AST) -> bool:
+def _is_public(node: ast.AST) -> TypeGuard[Definition]:
     return isinstance(node, Definition) and not node.name.startswith("_")

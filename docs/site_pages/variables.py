@@ -33,7 +33,7 @@ class Variable:
 
 
 def variables(source: str) -> list[Variable]:
-    """Return the variables that a module's text defines, in its order.
+    r"""Return the variables that a module's text defines, in its order.
 
     Args:
         source: the text of `jupyter_ddl/paths.py`.
@@ -42,7 +42,7 @@ def variables(source: str) -> list[Variable]:
         ValueError: one has no comment, or stands in no group.
 
     Example:
-        >>> variables('# Users and sites set these.\\nCACHE_VARIABLE = "JUPYTER_DDL_CACHE"  # built wheels')
+        >>> variables('# Users and sites set these.\nCACHE_VARIABLE = "JUPYTER_DDL_CACHE"  # built wheels')
         [Variable(name='JUPYTER_DDL_CACHE', meaning='built wheels', group='Users and sites set these.')]
     """
     found = []

@@ -36,7 +36,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.name != "README.md"], ids=lambda page: page.name)
 def test_links_lead_to_files_that_the_site_can_have(page: Path) -> None:
-    # Sphinx makes a page of each of these, follows a link to another page, and copies any other file; a folder it cannot.
+    # Sphinx makes a page of each of these, follows links to other pages, and copies any other file, but no folder.
     for link in re.findall(r"\]\(([^()\s]+)\)", text_of(page)):
         name = link.partition("#")[0]
         if name and "://" not in link:

@@ -1,4 +1,4 @@
-"""README's cells of Keras, and those of docs/start.md, run as they stand, and what it shows below them is what comes."""
+"""README's cells of Keras, and those of docs/start.md, run as they stand; what README shows below them comes."""
 
 from __future__ import annotations
 
