@@ -15,9 +15,18 @@ FACES = (
     "jupyter_ddl.training.callbacks",  # hvd.callbacks
     "jupyter_ddl.training.elastic",  # hvd.elastic
     "jupyter_ddl.data",
+    "jupyter_ddl.memory",
+    "jupyter_ddl.torch",
+    "jupyter_ddl.datasets",
 )
 # Not of a rank's program: their examples start ranks themselves.
 OF_THE_KERNEL = ("jupyter_ddl.Session", "jupyter_ddl.attach", "jupyter_ddl.parallel_backend", "jupyter_ddl.start")
+# Of PyTorch, in whose environment tests/frameworks/test_examples_torch.py runs them.
+OF_TORCH = (
+    "jupyter_ddl.memory.activations_on_host",
+    "jupyter_ddl.memory.state_on_host",
+    "jupyter_ddl.torch.epochs",
+)
 # Needs a scheduler's queue: tests/systems runs it in a real Slurm.
 OF_A_QUEUE = ("jupyter_ddl.submit",)
 

@@ -29,7 +29,7 @@ _INTRODUCTION = """\
 
 What `jupyter_ddl` offers to programs. "Runs on" says where a call is meant: in the kernel, which is the notebook's
 process, or on the ranks. "Collective" says that every rank must call it, in the same order. The tests run the
-examples of `jupyter_ddl`, of `jupyter_ddl.keras` with its callbacks and `elastic`, and of `jupyter_ddl.data`.
+examples, but for those of `jupyter_ddl.ml` and `jupyter_ddl.strategies`, whose own tests call the same.
 """
 
 

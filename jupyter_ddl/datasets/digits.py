@@ -45,6 +45,13 @@ class DataSet(NamedTuple):
         train: images, shape (n, 28, 28), uint8 from 0 to 255; and labels, shape (n,), uint8 from 0 to 9.
         test: the same, of other images.
         source: the set and its origin, e.g. "MNIST (60,000 + 10,000 images) from Keras's cache".
+
+    Example:
+        >>> from jupyter_ddl.datasets import mnist
+        >>> digits = mnist(download=False)
+        >>> images, labels = digits.train
+        >>> len(images) == len(labels)
+        True
     """
 
     train: Images
@@ -65,6 +72,12 @@ def mnist(*, download: bool = True) -> DataSet:
 
     Raises:
         InvalidInput: the folder is set but holds no usable files; or no source is there.
+
+    Example:
+        >>> from jupyter_ddl.datasets import mnist
+        >>> (x, y), (x_test, y_test), source = mnist(download=False)
+        >>> x.shape[1:]
+        (28, 28)
     """
     folder = data_dir()
     if folder is not None:

@@ -25,6 +25,12 @@ def spirals(n: int = 4096, *, seed: int = 0) -> tuple[NDArray[np.float32], NDArr
 
     Returns:
         The points, shape (n, 2), about from -1 to 1; and labels, shape (n,), 0 or 1, in random order.
+
+    Example:
+        >>> from jupyter_ddl.datasets import spirals
+        >>> points, labels = spirals(100)
+        >>> points.shape, labels.shape
+        ((100, 2), (100,))
     """
     numbers = np.random.default_rng(seed)
     labels = np.arange(n) % 2

@@ -25,6 +25,11 @@ class Need:
         optimizer_bytes: the optimizer's state, as Adam's two moments.
         activations_bytes: what the forward pass keeps for the backward pass, at this batch.
         process_bytes: what the process holds besides: libraries and data; 0 where the device is a GPU.
+
+    Example:
+        >>> need = jupyter_ddl.memory.advise(model, batch=32).need
+        >>> need.weights_bytes + need.gradients_bytes + need.optimizer_bytes < need.all_bytes
+        True
     """
 
     weights_bytes: int
@@ -53,6 +58,11 @@ class Remedy:
         fits: into what the device has; together with the remedies above it, `together_bytes` does.
         together_bytes: what is left with this remedy and all above it.
         time: the factor on a step's time, 1.25 for a quarter more; None where it was not measured.
+
+    Example:
+        >>> first, *_ = jupyter_ddl.memory.advise(model, batch=32).remedies
+        >>> first.saved_bytes >= 0
+        True
     """
 
     name: str

@@ -17,11 +17,12 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 import keras
 import numpy as np
 import tensorflow as tf
-from examples import OF_A_QUEUE, OF_THE_KERNEL, public_names
+from examples import OF_A_QUEUE, OF_THE_KERNEL, OF_TORCH, public_names
 
 import jupyter_ddl
 import jupyter_ddl.data as data
 import jupyter_ddl.keras as hvd
+import jupyter_ddl.memory
 
 
 class Checker(doctest.OutputChecker):
@@ -76,7 +77,7 @@ hvd.init()
 os.chdir(tempfile.mkdtemp(dir=sys.argv[1]))
 # `auto` changes all that comes after it.
 examples = sorted(
-    (public for public in public_names() if public.name not in OF_THE_KERNEL + OF_A_QUEUE),
+    (public for public in public_names() if public.name not in OF_THE_KERNEL + OF_A_QUEUE + OF_TORCH),
     key=lambda public: public.name == "jupyter_ddl.auto",
 )
 runner = doctest.DocTestRunner(Checker(), verbose=False)
