@@ -5,6 +5,7 @@
 | `parsers` | magics and commands, of their argparse parsers |
 | `variables` | the environment variables, of `jupyter_ddl/paths.py` |
 | `sources`, `api`, `docstrings` | the Python API, of signatures and docstrings |
+| `faults` | what faults say, of `jupyter_ddl/views/fault_texts.py` |
 | `contents` | the tables of contents, of the lists in docs/index.md |
 | `project` | the changelog and the page for contributors, of the repository's root |
 | `writing` | all of them, as files |

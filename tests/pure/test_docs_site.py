@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 from examples import public_names
@@ -20,6 +20,8 @@ from jupyter_ddl import errors
 from jupyter_ddl.cli import SUBCOMMANDS, command_parser
 from jupyter_ddl.kernel.magics.ddl_parser import ddl_parser
 from jupyter_ddl.kernel.magics.distributed import distributed_parser
+from jupyter_ddl.protocol import faults
+from jupyter_ddl.views import fault_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,9 +29,9 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 sys.path.append(str(DOCS))
-MODULES = ("api", "contents", "docstrings", "parsers", "project", "sources", "variables", "writing")
-api, contents, docstrings, parsers, project, sources, variables, writing = (
-    importlib.import_module(f"site_pages.{name}") for name in MODULES
+MODULES = ("api", "contents", "docstrings", "faults", "parsers", "project", "sources", "variables", "writing")
+contents, variables, writing = (
+    importlib.import_module(f"site_pages.{name}") for name in ("contents", "variables", "writing")
 )
 PAGES: dict[str, str] = writing.pages()
 USERS = [
@@ -163,6 +165,22 @@ def test_the_errors_are_all_there() -> None:
     assert shown == {name for name in raised if not name.startswith("_")}
 
 
+def test_every_text_of_a_fault_is_there() -> None:
+    said = PAGES["faults.md"].replace("\\", "")
+    tables = [value for name, value in vars(fault_texts).items() if name.isupper() and isinstance(value, dict)]
+    # What a run's outcome and a user's stop are called stands within other sentences.
+    for texts in tables:
+        if texts not in (fault_texts.OUTCOMES, fault_texts.STOPPED):
+            assert [text for text in texts.values() if text not in said] == []
+    assert len(tables) > 6
+
+
+def test_the_page_of_faults_has_each_kind() -> None:
+    _, _, rest = (DOCS / "faults.md").read_text().partition("| kind | |\n|---|---|\n")
+    rows = re.findall(r"^\| ([a-z, ]+) \| ", rest.partition("\n\n")[0], re.MULTILINE)
+    assert sorted(kind for row in rows for kind in row.split(", ")) == sorted(get_args(faults.Kind))
+
+
 def test_making_the_pages_imports_no_framework() -> None:
     program = (
         "import sys; sys.path.insert(0, 'docs'); from site_pages.writing import pages; pages(); "
@@ -197,7 +215,7 @@ def test_the_site_has_the_made_pages_in_its_contents() -> None:
 
 @pytest.mark.parametrize("name", MODULES)
 def test_the_examples_of_the_modules_run(name: str) -> None:
-    module: Any = sys.modules[f"site_pages.{name}"]
+    module: Any = importlib.import_module(f"site_pages.{name}")
     assert doctest.testmod(module).failed == 0
 
 
