@@ -31,7 +31,7 @@ release = version = jupyter_ddl.__version__
 
 extensions = ["myst_parser"]
 root_doc = "index"
-exclude_patterns = ["profiles", "site_pages"]
+exclude_patterns = ["profiles", "site_pages", "site_static"]
 # Anchors as GitHub has them.
 myst_heading_anchors = 4
 # `--` and quotes are code more often than not.
@@ -41,6 +41,8 @@ highlight_language = "ipython"
 
 html_theme = "furo"
 html_title = "jupyter_ddl"
+html_static_path = ["site_static"]
+html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sphinx = False
 

@@ -66,11 +66,11 @@ def render(command: Command) -> str:
     shown = [action for action in command.actions if not _is_hidden(action)]
     hidden = [action for action in command.actions if _is_hidden(action)]
     if shown:
-        parts.append(table(("argument", "value", "meaning"), (_row(action, command.parser) for action in shown)))
+        parts.append(_options(("argument", "value", "meaning"), (_row(action, command.parser) for action in shown)))
     if hidden:
         parts.append("Also taken, as other launchers spell it:")
         rows = ((_names(action), _meaning_of_hidden(action, shown)) for action in hidden)
-        parts.append(table(("option", "here"), rows))
+        parts.append(_options(("option", "here"), rows))
     if command.parser.epilog:
         parts.append(escaped(command.parser.epilog))
     return "\n\n".join(part for part in parts if part)
@@ -89,6 +89,11 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     lines = [head, *rows]
     rendered = ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines]
     return "\n".join([rendered[0], "|" + "---|" * len(head), *rendered[1:]])
+
+
+def _options(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Return a table of the class by which docs/site_static/site.css keeps an option in one line."""
+    return f"```{{table}}\n:class: options\n\n{table(head, rows)}\n```"
 
 
 def escaped(text: str) -> str:
