@@ -6,6 +6,7 @@
 | `variables` | the environment variables, of `jupyter_ddl/paths.py` |
 | `sources`, `api`, `docstrings` | the Python API, of signatures and docstrings |
 | `faults` | what faults say, of `jupyter_ddl/views/fault_texts.py` |
+| `benchmarks` | which benchmarks there are, of their docstrings and the Makefile |
 | `contents` | the tables of contents, of the lists in docs/index.md |
 | `project` | the changelog and the page for contributors, of the repository's root |
 | `writing` | all of them, as files |

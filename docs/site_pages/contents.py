@@ -7,7 +7,7 @@ import re
 _SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
 _LINK = re.compile(r"\]\(([\w-]+)\.md\)")
 # Pages that are made from the code, which the repository does not have.
-REFERENCE = ("magics", "commands", "variables", "python", "errors", "faults")
+REFERENCE = ("magics", "commands", "variables", "python", "errors", "faults", "benchmarks")
 PROJECT = ("changelog", "contributing")
 
 

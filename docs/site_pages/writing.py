@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from jupyter_ddl import cli, paths
 from jupyter_ddl.kernel.magics.ddl_parser import ddl_parser
 from jupyter_ddl.kernel.magics.distributed import distributed_parser
-from site_pages import api, faults, parsers, project, variables
+from site_pages import api, benchmarks, faults, parsers, project, variables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,6 +39,7 @@ def pages() -> dict[str, str]:
         "python.md": api.render(),
         "errors.md": api.render_errors(),
         "faults.md": faults.render(),
+        "benchmarks.md": benchmarks.render(ROOT),
         "changelog.md": project.from_root((ROOT / "CHANGELOG.md").read_text()),
         "contributing.md": project.from_root((ROOT / "CONTRIBUTING.md").read_text()),
     }

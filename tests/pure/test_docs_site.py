@@ -29,9 +29,20 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 sys.path.append(str(DOCS))
-MODULES = ("api", "contents", "docstrings", "faults", "parsers", "project", "sources", "variables", "writing")
-contents, variables, writing = (
-    importlib.import_module(f"site_pages.{name}") for name in ("contents", "variables", "writing")
+MODULES = (
+    "api",
+    "benchmarks",
+    "contents",
+    "docstrings",
+    "faults",
+    "parsers",
+    "project",
+    "sources",
+    "variables",
+    "writing",
+)
+benchmarks, contents, variables, writing = (
+    importlib.import_module(f"site_pages.{name}") for name in ("benchmarks", "contents", "variables", "writing")
 )
 PAGES: dict[str, str] = writing.pages()
 USERS = [
@@ -179,6 +190,17 @@ def test_the_page_of_faults_has_each_kind() -> None:
     _, _, rest = (DOCS / "faults.md").read_text().partition("| kind | |\n|---|---|\n")
     rows = re.findall(r"^\| ([a-z, ]+) \| ", rest.partition("\n\n")[0], re.MULTILINE)
     assert sorted(kind for row in rows for kind in row.split(", ")) == sorted(get_args(faults.Kind))
+
+
+def test_the_benchmarks_that_make_runs_are_listed_and_no_part_of_one() -> None:
+    listed = benchmarks.benchmarks(ROOT / "benchmarks")
+    run = benchmarks.in_make_bench((ROOT / "Makefile").read_text())
+    assert len(run) > 15
+    assert set(run) <= set(listed)
+    assert PAGES["benchmarks.md"].count("| yes |") == len(run)
+    assert {"gpu", "soak", "torchrun"} <= set(listed)
+    assert all(listed.values())
+    assert [name for name in listed if name.endswith(("_program", "_side", "_steps"))] == []
 
 
 def test_making_the_pages_imports_no_framework() -> None:
