@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 _INTRODUCTION = """\
 # Benchmarks
 
-Each is one command of a clone. `make bench` runs those that are marked, one
-after the other, on a machine that should do nothing else. [Speed](../performance.md) has the figures, and what they were
-measured on; `make soak` is for faults, and measures nothing.
+Each is one command of a clone. `make bench` runs those that are marked, one after the other, on a machine that should
+do nothing else. [Speed](../performance.md) has the figures, and what they were measured on; `make soak` is for faults,
+and measures nothing.
 """
 _LOOP = re.compile(r"^bench:.*?for name in (.*?); do", re.MULTILINE | re.DOTALL)
 
