@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import ast
 import re
+import sys
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
-PACKAGE = Path(__file__).parents[1] / "jupyter_ddl"
+sys.path.append(str(Path(__file__).parents[1] / "docs"))
+
+from site_pages import sources
+
 FACES = (
     "jupyter_ddl",
     "jupyter_ddl.keras",
@@ -52,41 +55,9 @@ class Public:
 
 def public_names() -> list[Public]:
     """Return the classes and functions that `__all__` of each face lists and that this package defines."""
-    found = []
-    for face in FACES:
-        for name in _listed(_parsed(face)):
-            node = _definition(face, name)
-            if node is not None:
-                found.append(Public(f"{face}.{name}", ast.get_docstring(node) or ""))
-    return found
-
-
-def _file(module: str) -> Path:
-    path = PACKAGE.joinpath(*module.split(".")[1:])
-    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-
-
-def _parsed(module: str) -> ast.Module:
-    return ast.parse(_file(module).read_text())
-
-
-def _listed(tree: ast.Module) -> list[str]:
-    for node in tree.body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
-            names: list[str] = ast.literal_eval(node.value)
-            return names
-    raise AssertionError("a public module must list its names in __all__")
-
-
-def _definition(module: str, name: str) -> ast.ClassDef | ast.FunctionDef | None:
-    """Return where a name is defined; None for Horovod's own names and for modules."""
-    tree = _parsed(module)
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and node.name == name:
-            return node
-        if isinstance(node, ast.ImportFrom) and any((alias.asname or alias.name) == name for alias in node.names):
-            source = node.module or ""
-            if source.partition(".")[0] == "jupyter_ddl" and not _file(f"{source}.{name}").is_file():
-                return _definition(source, name)
-            return None
-    raise AssertionError(f"{module} lists {name}, and neither defines nor imports it")
+    return [
+        Public(f"{face}.{one.name}", one.docstring)
+        for face in FACES
+        for one in sources.public(face)
+        if one.node is not None
+    ]

@@ -86,19 +86,24 @@ def _definition(module: str, name: str) -> Definition | None:
             if source.partition(".")[0] == "jupyter_ddl" and not _file(f"{source}.{name}").is_file():
                 return _definition(source, name)
             return None
-    # Made by the module's __getattr__, or taken from another module's attribute.
-    return _delivered(tree, name)
+    return _delivered(tree, module, name)
 
 
-def _delivered(tree: ast.Module, name: str) -> Definition | None:
-    """Return the definition of what a module's `__getattr__` imports the module of."""
+def _delivered(tree: ast.Module, module: str, name: str) -> Definition | None:
+    """Return the definition of what a module's `__getattr__` imports the module of.
+
+    Raises:
+        LookupError: it imports none that defines the name.
+    """
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("jupyter_ddl"):
             for alias in node.names:
                 inner = f"{node.module}.{alias.name}"
                 if _file(inner).is_file() and any(one.name == name for one in public(inner)):
                     return _definition(inner, name)
-    return None
+    raise LookupError(
+        f"{module} must define or import what __all__ lists. Received: {name}. Import it, or take it out."
+    )
 
 
 def _is_public(node: ast.AST) -> TypeGuard[Definition]:

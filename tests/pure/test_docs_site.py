@@ -41,8 +41,9 @@ MODULES = (
     "variables",
     "writing",
 )
-benchmarks, contents, variables, writing = (
-    importlib.import_module(f"site_pages.{name}") for name in ("benchmarks", "contents", "variables", "writing")
+benchmarks, contents, sources, variables, writing = (
+    importlib.import_module(f"site_pages.{name}")
+    for name in ("benchmarks", "contents", "sources", "variables", "writing")
 )
 PAGES: dict[str, str] = writing.pages()
 USERS = [
@@ -158,6 +159,13 @@ def test_the_api_has_every_public_name_with_its_example() -> None:
         text = section("python.md", module)
         assert re.search(rf"^`{{5}}{{py:(function|class|exception)}} {name}\b", text, re.MULTILINE), one.name
         assert one.example.splitlines()[0] in text, one.name
+
+
+def test_a_listed_name_that_is_nowhere_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "face.py").write_text('__all__ = ["here", "nowhere"]\ndef here(): ...\n')
+    monkeypatch.setattr(sources, "PACKAGE", tmp_path)
+    with pytest.raises(LookupError, match=r"jupyter_ddl.face must define or import .* Received: nowhere\."):
+        sources.public("jupyter_ddl.face")
 
 
 def test_a_signature_is_that_of_the_code() -> None:
