@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import nbformat
 import pytest
+from course import run_with_solutions
 
 from jupyter_ddl.cli import demo
 from jupyter_ddl.errors import DemoFailed, InvalidInput
@@ -71,10 +72,23 @@ def test_the_demo_trains_without_a_network(offline: None, n: int) -> None:
     assert [line.split()[0] for line in told[-4:-2]] == ["1", str(n)]
 
 
-def test_the_notebook_is_kept_without_outputs() -> None:
-    cells = nbformat.read(demo.NOTEBOOK, as_version=4).cells
-    assert all(not cell.outputs and cell.execution_count is None for cell in cells if cell.cell_type == "code")
-    assert sum("parameters" in cell.metadata.get("tags", []) for cell in cells) == 1
+@pytest.mark.mpi
+@pytest.mark.slow
+def test_the_exercises_of_notebook_01_are_solved_by_their_solutions(
+    offline: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    figures, shown = run_with_solutions(demo.NOTEBOOK, tmp_path, capsys)
+    demo.check(figures, n=2)
+    assert shown.count("[0-1] weights ") == 1, shown
+
+
+def test_the_demo_leaves_the_exercises_out(tmp_path: Path) -> None:
+    path = notebook(tmp_path, "figures = {'cells': 1}", "figures['cells'] += 1")
+    book = nbformat.read(path, as_version=4)
+    book.cells[1].metadata["tags"] = ["check"]
+    nbformat.write(book, path)
+    assert demo.run(path, n=1) == {"cells": 2}
+    assert demo.run(path, n=1, leaving_out=demo.EXERCISES) == {"cells": 1}
 
 
 # --- no training ---------------------------------------------------------------------------------------------

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-import nbformat
 import pytest
+from course import NOTEBOOKS, run_with_solutions
 
-from jupyter_ddl.cli import demo
+if TYPE_CHECKING:
+    from pathlib import Path
 
-NOTEBOOK = Path(__file__).parents[3] / "notebooks" / "02-no-changes-at-all.ipynb"
+NOTEBOOK = NOTEBOOKS / "02-no-changes-at-all.ipynb"
 
 
 @pytest.mark.mpi
 @pytest.mark.slow
-def test_all_ways_come_to_the_same(capsys: pytest.CaptureFixture[str]) -> None:
-    figures = demo.run(NOTEBOOK, n=2)  # its own asserts are the test
+def test_all_ways_come_to_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    figures, shown = run_with_solutions(NOTEBOOK, tmp_path, capsys)  # its own asserts are the test
     assert figures["ranks"] == 2
-    told = capsys.readouterr().out.splitlines()
+    told = shown.splitlines()
     assert sum(line.startswith("   [0-1] weights ") for line in told) == 1, "\n".join(told)
-    # Told by --auto, by --explain, and with --batch global.
-    assert sum("Distributed over 2 ranks:" in line for line in told) == 3
+    # Told by --auto, by --explain, with --batch global, and by the solution of exercise 2.
+    assert sum("Distributed over 2 ranks:" in line for line in told) == 4, "\n".join(told)
     assert any(line.endswith("hvd.init()  # connects the ranks") for line in told)
-
-
-def test_the_notebook_is_kept_without_outputs() -> None:
-    cells = nbformat.read(NOTEBOOK, as_version=4).cells
-    assert all(not cell.outputs and cell.execution_count is None for cell in cells if cell.cell_type == "code")
-    assert sum("parameters" in cell.metadata.get("tags", []) for cell in cells) == 1

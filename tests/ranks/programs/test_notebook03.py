@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-import nbformat
 import pytest
+from course import NOTEBOOKS, run_with_solutions
 
-from jupyter_ddl.cli import demo
+if TYPE_CHECKING:
+    from pathlib import Path
 
-NOTEBOOK = Path(__file__).parents[3] / "notebooks" / "03-what-large-batches-do.ipynb"
+NOTEBOOK = NOTEBOOKS / "03-what-large-batches-do.ipynb"
 
 
 @pytest.mark.mpi
 @pytest.mark.slow
-def test_a_scaled_rate_makes_up_for_a_large_batch(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_scaled_rate_makes_up_for_a_large_batch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     # Its last cells assert what they show.
-    figures = demo.run(NOTEBOOK, n=2)
-    told = capsys.readouterr().out
-    assert len(figures["accuracy"]) == 6, told
-    assert "learning rate  0.05 -> 0.1 (linear)" in told
+    figures, shown = run_with_solutions(NOTEBOOK, tmp_path, capsys)
+    assert len(figures["accuracy"]) == 6, shown
+    assert "learning rate  0.05 -> 0.1 (linear)" in shown
     assert figures["accuracy"]["256, same rate"] < figures["accuracy"]["32 images"]
-
-
-def test_the_notebook_is_kept_without_outputs() -> None:
-    cells = nbformat.read(NOTEBOOK, as_version=4).cells
-    assert all(not cell.outputs and cell.execution_count is None for cell in cells if cell.cell_type == "code")
-    assert sum("parameters" in cell.metadata.get("tags", []) for cell in cells) == 1

@@ -1,0 +1,38 @@
+"""The course in JupyterLab: its pictures are drawn, and its solutions are folded until a reader opens them."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+from course import NOTEBOOKS, read, tagged
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from lab import Lab
+    from playwright.sync_api import Page
+
+COURSE = [path for path in sorted(NOTEBOOKS.glob("*.ipynb")) if tagged(read(path).cells, "picture")]
+DRAWN = """() => [...document.querySelectorAll('.jp-RenderedMarkdown img')]
+    .filter(one => one.src.startsWith('data:image/svg+xml') && one.complete && one.naturalWidth > 100).length"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", COURSE, ids=lambda path: path.stem[:2])
+def test_pictures_are_drawn_and_solutions_folded(lab: Lab, page: Page, path: Path) -> None:
+    shutil.copy(path, lab.folder / path.name)
+    cells = read(path).cells
+    lab.open(page, path.name)
+    page.wait_for_function(f"() => ({DRAWN})() === {len(tagged(cells, 'picture'))}", timeout=30_000)
+    folded = page.locator(".jp-RenderedMarkdown details")
+    # Cells below the window come when they are scrolled to.
+    page.evaluate("window.jupyterapp.shell.currentWidget.content.widgets.forEach(one => one.inViewport = true)")
+    page.wait_for_function(
+        f"document.querySelectorAll('.jp-RenderedMarkdown details').length === {len(tagged(cells, 'solution'))}"
+    )
+    code = folded.first.locator("pre")
+    assert not code.is_visible()
+    folded.first.locator("summary").click()
+    code.wait_for()

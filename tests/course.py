@@ -1,0 +1,68 @@
+"""The form of the course in notebooks/: what its exercises are, and a copy in which they are solved."""
+
+from __future__ import annotations
+
+import copy
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import nbformat
+
+from jupyter_ddl.cli import demo
+
+if TYPE_CHECKING:
+    import pytest
+
+NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
+SOLVED = re.compile(r"\bExercise (\d+) is solved\.")
+UNSOLVED = re.compile(r"\bExercise (\d+) is not solved yet: .+")
+
+
+def read(path: Path) -> Any:
+    return nbformat.read(path, as_version=4)
+
+
+def tags_of(cell: Any) -> list[str]:
+    tags: list[str] = cell.metadata.get("tags", [])
+    return tags
+
+
+def tagged(cells: list[Any], tag: str) -> list[Any]:
+    return [cell for cell in cells if tag in tags_of(cell)]
+
+
+def solution_of(cell: Any) -> str:
+    """Return the code that a folded solution has."""
+    found = re.search(r"^```python\n(.*?)^```", cell.source, re.MULTILINE | re.DOTALL)
+    assert found, f"a solution must have its code between ```python and ```. Received: {cell.source}"
+    return found[1].rstrip("\n")
+
+
+def with_solutions(path: Path, folder: Path) -> Path:
+    """Write a copy that runs each solution after its exercise's check, and the check again; return its path."""
+    notebook = read(path)
+    cells: list[Any] = []
+    check = None
+    for cell in notebook.cells:
+        cells.append(cell)
+        if "check" in tags_of(cell):
+            check = cell
+        if "solution" in tags_of(cell):
+            again = copy.deepcopy(check)
+            again["id"] = f"{again['id']}-again"
+            cells += [nbformat.v4.new_code_cell(solution_of(cell)), again]
+    notebook.cells = cells
+    written = folder / path.name
+    nbformat.write(notebook, written)
+    return written
+
+
+def run_with_solutions(path: Path, folder: Path, capsys: pytest.CaptureFixture[str], n: int = 2) -> tuple[Any, str]:
+    """Run a notebook whose exercises are first unsolved and then solved; return its figures and what it showed."""
+    exercises = {str(number + 1) for number in range(len(tagged(read(path).cells, "exercise")))}
+    figures = demo.run(with_solutions(path, folder), n=n)
+    shown = capsys.readouterr().out
+    assert set(UNSOLVED.findall(shown)) == exercises, shown
+    assert set(SOLVED.findall(shown)) == exercises, shown
+    return figures, shown
