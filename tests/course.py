@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 SOLVED = re.compile(r"\bExercise (\d+) is solved\.")
 UNSOLVED = re.compile(r"\bExercise (\d+) is not solved yet: .+")
+_HEADING = "Solution of"
 
 
 def read(path: Path) -> Any:
@@ -51,7 +52,8 @@ def with_solutions(path: Path, folder: Path) -> Path:
         if "solution" in tags_of(cell):
             again = copy.deepcopy(check)
             again["id"] = f"{again['id']}-again"
-            cells += [nbformat.v4.new_code_cell(solution_of(cell)), again]
+            heading = nbformat.v4.new_markdown_cell(f"# {_HEADING} {again['id']}")
+            cells += [heading, nbformat.v4.new_code_cell(solution_of(cell)), again]
     notebook.cells = cells
     written = folder / path.name
     nbformat.write(notebook, written)
@@ -60,9 +62,13 @@ def with_solutions(path: Path, folder: Path) -> Path:
 
 def run_with_solutions(path: Path, folder: Path, capsys: pytest.CaptureFixture[str], n: int = 2) -> tuple[Any, str]:
     """Run a notebook whose exercises are first unsolved and then solved; return its figures and what it showed."""
-    exercises = {str(number + 1) for number in range(len(tagged(read(path).cells, "exercise")))}
+    exercises = [str(number + 1) for number in range(len(tagged(read(path).cells, "exercise")))]
     figures = demo.run(with_solutions(path, folder), n=n)
     shown = capsys.readouterr().out
-    assert set(UNSOLVED.findall(shown)) == exercises, shown
-    assert set(SOLVED.findall(shown)) == exercises, shown
+    # Between two solutions are the check of the first, solved on all ranks, and that of the next, unsolved on all.
+    parts = re.split(rf"^-- {_HEADING} .*\n", shown, flags=re.MULTILINE)
+    for before, number, after in zip(parts, exercises, parts[1:], strict=False):
+        assert (number in UNSOLVED.findall(before), number in SOLVED.findall(before)) == (True, False), shown
+        assert (number in UNSOLVED.findall(after), number in SOLVED.findall(after)) == (False, True), shown
+    assert len(parts) == len(exercises) + 1
     return figures, shown

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
+import nbformat
 import pytest
 from course import NOTEBOOKS, read, tagged
 
@@ -36,3 +37,14 @@ def test_pictures_are_drawn_and_solutions_folded(lab: Lab, page: Page, path: Pat
     assert not code.is_visible()
     folded.first.locator("summary").click()
     code.wait_for()
+
+
+def test_run_all_continues_behind_a_cell_that_is_meant_to_raise(lab: Lab, page: Page) -> None:
+    raises = nbformat.v4.new_code_cell("raise ValueError('meant')", metadata={"tags": ["raises-exception"]})
+    notebook = nbformat.v4.new_notebook(cells=[raises, nbformat.v4.new_code_cell("print('continued')")])
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(notebook, lab.folder / "meant.ipynb")
+    lab.open(page, "meant.ipynb")
+    lab.run_all(page)
+    page.locator(".jp-OutputArea-output").filter(has_text="continued").wait_for(timeout=60_000)
+    assert "ValueError: meant" in page.locator(".jp-OutputArea-output").first.inner_text()

@@ -24,4 +24,4 @@ def test_a_notebook_becomes_jobs_and_runs_as_one_here(
     for line in ("#SBATCH --nodes=2", "#PBS -l select=2", "#BSUB", "#SBATCH --array=0-2", "#SBATCH --constraint=a100"):
         assert line in shown, line
     assert "2 ranks, whose numbers sum to 1" in shown
-    assert "8 nodes" in shown or "limit" in shown
+    assert "The profile a100 allows at most 4 nodes. Received: 8 nodes." in shown
