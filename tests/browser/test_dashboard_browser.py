@@ -244,6 +244,42 @@ def test_lines_that_came_while_they_were_followed_have_their_place(lab: Lab, pag
     assert body.evaluate("body => body.scrollHeight") >= count * 18
 
 
+# What stands at the top, and how high all is, in each frame of the second after a key.
+AFTER_A_KEY = """body => new Promise(resolve => {
+  const seen = [];
+  body.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowUp' }));
+  const pressed = performance.now();
+  const look = (now) => {
+    if (now - pressed > 950) {
+      resolve(seen);
+    } else {
+      seen.push([body.scrollTop, body.scrollHeight]);
+      requestAnimationFrame(look);
+    }
+  };
+  requestAnimationFrame(look);
+})"""
+
+
+def test_lines_that_come_after_a_key_do_not_scroll_against_it(lab: Lab, page: Page) -> None:
+    """A browser scrolls smoothly, and begins some frames after the key: a batch of lines between took the key away."""
+    show(lab, page, live(ranks=8, seconds=600, past=20, pace_s=0.5))
+    body = page.locator(".ddl-lines")
+    body.scroll_into_view_if_needed()
+    newest = int(lines(page)[-1].split()[1])
+    wait_for_text(page, ".ddl-line-text", f"step {newest + 24} ")
+    # A batch comes each half second; on a busy machine not in every second.
+    for _ in range(20):
+        tops, heights = zip(*body.evaluate(AFTER_A_KEY), strict=True)
+        if heights[-1] > heights[0]:
+            break
+    assert heights[-1] > heights[0]
+    assert set(tops) == {tops[0]}
+    # Nothing was scrolled, so the newest are followed again.
+    page.wait_for_function(f"document.querySelector('.ddl-lines').scrollTop > {tops[0]}")
+    assert page.get_by_role("checkbox", name="follow").is_checked()
+
+
 def test_a_failed_run_says_who_failed(lab: Lab, page: Page) -> None:
     show(lab, page, finished(ranks=8, seconds=12, fails=True))
     wait_for_text(page, ".ddl-run-state", "failed after 12 s")

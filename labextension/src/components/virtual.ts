@@ -6,6 +6,8 @@ import { setHidden } from './dom';
 // ready. For all others none: they would be laid out and painted at each update, too.
 const AROUND = 8;
 const SCROLLING_MS = 3000;
+// A browser scrolls smoothly, frame by frame: after the first frames the last rows are still in sight.
+const SMOOTH_SCROLL_MS = 1000;
 // So much longer than it is drawn may a list become that is followed: the bar beside it says what is drawn.
 const GROWTH = 1.25;
 
@@ -16,6 +18,9 @@ export class VirtualRows {
   // Kept here, because reading it from the page forces a layout.
   private top = 0;
   private scrolledAt = -Infinity;
+  // The user's last key, wheel or press.
+  private touchedAt = -Infinity;
+  private timer = 0;
   // Rows that came while the last ones were followed: each went where the one before it stood, and nothing scrolled.
   private passed = 0;
   private isFollowed = false;
@@ -44,6 +49,9 @@ export class VirtualRows {
           this.scrolledAt = performance.now();
           this.catchUp();
           this.draw();
+          if (!this.isAtEnd) {
+            clearTimeout(this.timer);
+          }
           scrolled(this.isAtEnd);
         }
       },
@@ -64,8 +72,9 @@ export class VirtualRows {
     return Math.max(0, (this.count - this.passed) * this.rowHeight - this.inSight);
   }
 
-  /** Show this many rows; `followed` keeps the last in sight. */
+  /** Show this many rows; `followed` keeps the last in sight, but not against a user who is about to scroll away. */
   update(count: number, followed = false): void {
+    clearTimeout(this.timer);
     if (this.inSight === 0) {
       this.inSight = this.element.clientHeight;
     }
@@ -82,14 +91,17 @@ export class VirtualRows {
     if (added !== 0) {
       this.setHeight();
     }
-    if (followed) {
+    const untouched = performance.now() - this.touchedAt;
+    this.isFollowed = followed && untouched >= SMOOTH_SCROLL_MS;
+    if (this.isFollowed) {
       this.top = this.lastTop;
     }
     this.draw();
-    if (followed) {
+    if (this.isFollowed) {
       this.element.scrollTop = this.top;
+    } else if (followed) {
+      this.timer = window.setTimeout(() => this.update(this.count, true), SMOOTH_SCROLL_MS - untouched);
     }
-    this.isFollowed = followed;
   }
 
   resize(): void {
@@ -135,6 +147,7 @@ export class VirtualRows {
 
   /** Be ready for who is about to scroll. */
   private settle(): void {
+    this.touchedAt = performance.now();
     if (this.passed !== 0) {
       this.catchUp();
       this.draw();

@@ -105,21 +105,23 @@ def leave_behind(session: Session, what: str) -> list[psutil.Process]:
     """Have rank 1 start processes, and return them."""
     before = {process.pid for process in psutil.process_iter()}
     session.run(f"if rank == 1:\n    exec({IMPORTS + CHILDREN[what]!r}, globals())\n    time.sleep(0.5)", timeout_s=60)
-    mine = session.ranks[1].pid
+    mine = psutil.Process(session.ranks[1].pid)
+    marks = _marks(mine)
+    assert marks
     return [
         process
         for process in psutil.process_iter()
-        if process.pid not in before
-        and _environment(process).get("OMPI_COMM_WORLD_RANK") == "1"
-        and process.pid != mine
+        if process.pid not in before and process != mine and _marks(process) == marks
     ]
 
 
-def _environment(process: psutil.Process) -> dict[str, str]:
+def _marks(process: psutil.Process) -> dict[str, str]:
+    """Return what all processes of one rank inherit: other tests' ranks start beside these."""
     try:
-        return process.environ()
+        environment = process.environ()
     except psutil.Error:
         return {}
+    return {name: environment[name] for name in ("PMIX_NAMESPACE", "PMIX_RANK") if name in environment}
 
 
 @pytest.mark.parametrize("what", marked(CHILDREN, QUICK))
