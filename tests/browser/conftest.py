@@ -12,7 +12,7 @@ from lab import CHROMIUM, PANEL, chromium, jupyterlab
 from jupyter_ddl.views.browser_files import ESM
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
     from lab import Lab
     from playwright.sync_api import Browser, Page, WebError
@@ -38,11 +38,34 @@ SPLASH = re.compile(r"'removeChild' on 'Node'[^\n]*\n[^\n]*\n +at \S+/static/lab
 CLOSED = re.compile(r"^Disposed\nError: Disposed\n +at \S+\._handleNewSession \(\S+/static/lab/jlab_core\.")
 
 
+# Characters of a page with a failure.
+SHOWN = 6000
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:
             item.add_marker("browser")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show with each failure what its pages showed: they are closed when it is read."""
+    report = yield
+    if report.failed:
+        report.sections.extend(("A page", shown) for shown in _shown_pages(item))
+    return report
+
+
+def _shown_pages(item: pytest.Item) -> Iterator[str]:
+    from playwright.sync_api import Error, Page
+
+    for page in {value for value in getattr(item, "funcargs", {}).values() if isinstance(value, Page)}:
+        try:
+            yield f"{page.url}\n{page.locator('body').inner_text(timeout=5000)[:SHOWN]}"
+        except Error as error:
+            yield f"{page.url}: {error.message}"
 
 
 @pytest.fixture(scope="session", autouse=True)

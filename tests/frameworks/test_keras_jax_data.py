@@ -53,8 +53,10 @@ def test_layers_that_stay_each_ranks_own_on_jax(pair: Session) -> None:
     torchs.test_layers_that_stay_each_ranks_own(pair)
 
 
-def test_layers_of_jax_draw_for_their_own_samples_and_averages_are_those_of_all(pair: Session) -> None:
-    code = "stops = False\n" + AUTO.replace('"batch_size": 16', '"batch_size": 8')
+# 11 samples of validation: of 16 a batch, rank 1 has none.
+@pytest.mark.parametrize("size", [8, 16])
+def test_layers_of_jax_draw_for_their_own_samples_and_averages_are_those_of_all(pair: Session, size: int) -> None:
+    code = "stops = False\n" + AUTO.replace('"batch_size": 16', f'"batch_size": {size}')
     metrics = "\nresults = [history['loss'], history['val_mae'], model.evaluate(x, y, verbose=0)]\n"
     first, second = weights(pair, code + metrics, auto=AutoOptions())
     assert np.array_equal(first, second), "moving averages too"

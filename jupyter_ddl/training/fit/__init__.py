@@ -7,7 +7,8 @@
 | `uneven_batches` | ranks with fewer batches, or that stop early, wait for the others |
 | `weights_check`, `on_batch` | weights and batches are compared, in `fit` and in `train_on_batch` |
 | `interrupted_fit` | after an interrupt all ranks continue from one rank's weights |
-| `evaluation_step` | the test step, which counts no batch that is missing |
+| `evaluation_step` | TensorFlow's test step, which counts no batch that is missing |
+| `jax_evaluation` | JAX's test function, which keeps the model's state where no batch is left |
 | `samples` | how many samples each epoch had, for averages over samples |
 | `saving` | the interface of what saves a training |
 | `given_parameters` | what `fit` was given, for the run's record |

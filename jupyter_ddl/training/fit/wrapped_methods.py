@@ -1,7 +1,8 @@
 """Wraps methods of Keras on a rank.
 
 `Model.make_train_function`: the step is made without XLA, which has no kernel for Horovod's operations, and knows how
-many samples it has, and what its time is spent on. `Model.make_test_function`: the step begins when its batch is there.
+many samples it has, and what its time is spent on. `Model.make_test_function`: on TensorFlow the step begins when its
+batch is there, and on JAX a model keeps its state where none is there.
 `Model.fit`: callbacks of ours before and after the user's.
 `LossScaleOptimizer.__init__`: the exchange comes before the check for overflow.
 
@@ -83,8 +84,10 @@ def install(saver: Saver = unsaved) -> None:
 
         torch_backward.install()
     else:
+        from jupyter_ddl.training.fit import jax_evaluation
         from jupyter_ddl.training.optimizer import jax_gradients
 
+        patch(keras.Model, "make_test_function", jax_evaluation.make_test_function, Layer.FIT)
         jax_gradients.install()
     batch_losses.install()
     batch_means.install()
