@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from difflib import SequenceMatcher
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 # Long enough for the same line of other ranks to come, and for a short cell to end.
 _EVERY_S = 2.0
@@ -12,13 +17,16 @@ _EVERY_S = 2.0
 class CellTeller:
     """Prints the text of one cell after the other; what was printed once is not printed again.
 
+    A line that changes in its place is not printed again either, and one that comes above others is printed below them:
+    a rank's lines go where they belong by time, also those of a rank that is late.
+
     Args:
         indent: before each line.
     """
 
     def __init__(self, indent: str = "") -> None:
         self._indent = indent
-        self._told = 0
+        self._printed: list[str] = []
         self._cell: Any = None
         self._has_changed = False
         self._timer: asyncio.TimerHandle | None = None
@@ -39,7 +47,7 @@ class CellTeller:
     def _begin(self, cell: Any) -> None:
         if cell is not self._cell:
             self._stop()
-            self._cell, self._told = cell, 0
+            self._cell, self._printed = cell, []
 
     def _stop(self) -> None:
         if self._timer is not None:
@@ -52,13 +60,27 @@ class CellTeller:
         lines = text_of(self._cell).splitlines()
         self._tell(lines[:-1] if self._has_changed else lines)
         self._has_changed = False
-        if self._told < len(lines):
+        if len(self._printed) < len(lines):
             self._timer = asyncio.get_running_loop().call_later(_EVERY_S, self._tick)
 
     def _tell(self, lines: list[str]) -> None:
-        for line in lines[self._told :]:
+        for line in added(self._printed, lines):
             print(f"{self._indent}{line}", flush=True)
-        self._told = max(self._told, len(lines))
+        self._printed = lines
+
+
+def added(before: list[str], lines: list[str]) -> Iterator[str]:
+    """Yield the lines of a text that it had no place for before.
+
+    Example:
+        >>> list(added(["[0] a", "[1] c"], ["[0-1] a", "[1] b", "[1] c", "[1] d"]))
+        ['[1] b', '[1] d']
+    """
+    # Of most texts only the end is new, and comparing all of a long one takes seconds.
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, lines, strict=False)))
+    matcher = SequenceMatcher(None, before[same:], lines[same:], autojunk=False)
+    for _, begin, end, first, last in matcher.get_opcodes():
+        yield from lines[same + first + end - begin : same + last]
 
 
 def text_of(cell: Any) -> str:

@@ -139,3 +139,17 @@ def test_what_a_cell_shows_is_printed_once(capsys: pytest.CaptureFixture[str], m
     other = nbformat.v4.new_code_cell("2", outputs=[nbformat.v4.new_output("stream", text="one\n")])
     teller.end(other)
     assert capsys.readouterr().out == "  one\n"
+
+
+def test_a_late_line_above_others_is_printed_and_none_twice(capsys: pytest.CaptureFixture[str]) -> None:
+    def cell_of(text: str) -> Any:
+        return nbformat.v4.new_code_cell("1", outputs=[nbformat.v4.new_output("stream", text=text)])
+
+    teller = cell_teller.CellTeller()
+    cell = cell_of("[0] epoch 1\n[0] epoch 2\n")
+    teller.end(cell)
+    cell.outputs = cell_of("[0-1] epoch 1\n[1] late\n[0] epoch 2\n[0] epoch 3\n").outputs
+    teller.end(cell)
+    cell.outputs = cell_of("[0-1] epoch 1\n[1] late\n[0-1] epoch 2\n[0] epoch 3\n").outputs
+    teller.end(cell)
+    assert capsys.readouterr().out.splitlines() == ["[0] epoch 1", "[0] epoch 2", "[1] late", "[0] epoch 3"]
