@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 STATUS = "document.querySelector('.ddl-status-button').textContent"
+RATE = "document.querySelector('.ddl-status-button').title"
+MARKS = "[...document.querySelectorAll('.jp-Notebook .jp-Cell')].map(cell => cell.dataset.ddlMark ?? '')"
 # The form has done what the notebook's own cell would.
 STARTED = "from jupyter_ddl.kernel import current\nsession = current.current()"
 
@@ -34,10 +36,10 @@ def test_notebook_01_trains_on_ranks_of_the_form(lab: Lab, page: Page) -> None:
     panel = start_ranks(lab, page, "from-one-gpu.ipynb", *cells())
     lab.run_all(page)
     # On rank 0 first, then on both.
-    page.locator(".ddl-status-button").filter(has_text="samples/s").wait_for(timeout=60_000)
     for _ in range(3):
         before = page.evaluate(STATUS)
-        page.wait_for_function(f"before => {STATUS} !== before && /samples/.test({STATUS})", arg=before, timeout=60_000)
+        far = rf"before => {STATUS} !== before && /epoch \d+ of \d+/i.test({STATUS}) && /samples\/s/.test({RATE})"
+        page.wait_for_function(far, arg=before, timeout=60_000)
     figures = page.locator(".jp-OutputArea-output").filter(has_text="Scaling efficiency on 2 ranks")
     figures.wait_for(timeout=120_000)
     rows = [line.split() for line in figures.inner_text().splitlines()]
@@ -45,7 +47,8 @@ def test_notebook_01_trains_on_ranks_of_the_form(lab: Lab, page: Page) -> None:
     assert all(number(row[1]) > 0 and float(row[3]) > 0.8 for row in rows[1:3])
     # The figures stand there before their cell has ended.
     panel.locator(".ddl-cluster-idle").wait_for()
-    marks = page.evaluate("[...document.querySelectorAll('.jp-Notebook .jp-Cell')].map(c => c.dataset.ddlMark ?? '')")
-    distributed = [mark for mark in marks if mark]
+    # The kernel is idle before the hub says how its last run has ended.
+    page.wait_for_function(f"!{MARKS}.some(mark => mark.startsWith('●'))")
+    distributed = [mark for mark in page.evaluate(MARKS) if mark]
     assert len(distributed) == sum(source.startswith("%%distributed") for source in cells())
-    assert all(mark.startswith("✓ 0") for mark in distributed), marks
+    assert all(mark.startswith("✓ 0") for mark in distributed), "\n".join(distributed)
