@@ -43,17 +43,26 @@ TIMEOUT_S = 120
 
 
 def main() -> None:
-    """Bring the hosts up, shape their link, and run the benchmark on the login node."""
+    """Run the benchmark on the hosts."""
     if "--inside" in sys.argv:
         inside(sys.argv[-1])
         return
+    on_slow_hosts("benchmarks.hosts_exchange")
+
+
+def on_slow_hosts(benchmark: str) -> None:
+    """Bring the hosts up, shape their link, and run a benchmark on the login node, with `--inside` and the hosts' SSH.
+
+    Args:
+        benchmark: the module's name.
+    """
     sys.path.insert(0, str(ROOT / "tests"))
     hosts = import_module("systems.rig")
     with hosts.rig() as made:
         for node in hosts.NODES:
             made.on(node, SHAPED)
         variables = {**hosts.environment(made), "PYTHONPATH": str(ROOT)}
-        program = (sys.executable, "-m", "benchmarks.hosts_exchange", "--inside", made.ssh)
+        program = (sys.executable, "-m", benchmark, "--inside", made.ssh)
         subprocess.run([*made.enter("login"), *program], env=variables, check=True)
 
 

@@ -16,11 +16,10 @@ import subprocess
 import sys
 import tempfile
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 
 from benchmarks.harness import Row, report, rounds
-from benchmarks.hosts_exchange import HOSTS, PRIORITY, ROOT, SHAPED
+from benchmarks.hosts_exchange import HOSTS, PRIORITY, ROOT, on_slow_hosts
 
 PLACED = {"round-robin": "node:oversubscribe", "by slot": "slot:oversubscribe"}
 AIMS = {"round-robin": 0.6, "by slot": 1.1}
@@ -44,18 +43,11 @@ if hvd.rank() == 0:
 
 
 def main() -> None:
-    """Bring the hosts up, shape their link, and run the benchmark on the login node."""
+    """Run the benchmark on the hosts."""
     if "--inside" in sys.argv:
         report("levels", [row(sys.argv[-1], placed) for placed in PLACED], aim=1.0, better="lower")
         return
-    sys.path.insert(0, str(ROOT / "tests"))
-    hosts = import_module("systems.rig")
-    with hosts.rig() as made:
-        for node in hosts.NODES:
-            made.on(node, SHAPED)
-        variables = {**hosts.environment(made), "PYTHONPATH": str(ROOT)}
-        program = (sys.executable, "-m", "benchmarks.levels", "--inside", made.ssh)
-        subprocess.run([*made.enter("login"), *program], env=variables, check=True)
+    on_slow_hosts("benchmarks.levels")
 
 
 def row(ssh: str, placed: str) -> Row:
@@ -72,8 +64,10 @@ def row(ssh: str, placed: str) -> Row:
 def exchange(ssh: str, placed: str, changes: dict[str, str]) -> float:
     """Return how long the slowest of four ranks took, in seconds: the median of three exchanges."""
     own = {"PRTE_MCA_rmaps_default_mapping_policy": PLACED[placed], **changes}
-    # On the disk that all hosts have.
-    with tempfile.TemporaryDirectory(dir=ROOT / "build") as folder:
+    # On the disk that all hosts have: each host's /tmp is its own.
+    shared = ROOT / "build"
+    shared.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=shared) as folder:
         script = Path(folder) / "exchange.py"
         script.write_text(EXCHANGE)
         command = [sys.executable, "-m", "jupyter_ddl.cli", "run", "-n", "4", "-H", HOSTS, "--ssh", ssh, str(script)]
