@@ -12,14 +12,14 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.cluster import submission
+from jupyter_ddl.cluster import finding, submission
 from jupyter_ddl.cluster.planning import limited, plan
 from jupyter_ddl.cluster.submission import wanted_of
 from jupyter_ddl.kernel import exported
 from jupyter_ddl.kernel.kernel_sessions import KernelSessions
 from jupyter_ddl.kernel.rebuild_choice import checked_rebuild
 from jupyter_ddl.launch.place_options import place_of
-from jupyter_ddl.launch.profiles.limits import allowed_by
+from jupyter_ddl.launch.profiles.limits import allowed_by, check_clusters
 from jupyter_ddl.launch.profiles.reading import profile_named
 from jupyter_ddl.launch.profiles.start_options import StartOptions, with_profile
 from jupyter_ddl.paths import SKLEARN_VARIABLE
@@ -126,6 +126,8 @@ def start(
     spec = plan(options.n, gpus, options.threads, name, options.env, keep, oversubscribe, place, chosen, standby)
     if named is not None:
         spec = limited(spec, allowed_by(named))
+        if job is None:
+            check_clusters(named, lambda: finding.names_beside(spec.name))
     return _sessions.start(spec, progress, rebuild=checked_rebuild(rebuild))
 
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from jupyter_ddl.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from jupyter_ddl.launch.profiles.profile import Named
 
 _TIME = re.compile(r"(?:(?P<days>\d{1,3})-)?(?P<hours>\d{1,4}):(?P<minutes>\d{2})(?::(?P<seconds>\d{2}))?")
@@ -77,3 +79,23 @@ def check_limits(named: Named, *, ranks: int | None = None, nodes: int | None = 
     allowed.check(ranks=ranks, nodes=nodes)
     if time is not None and longest is not None and (seconds_of(time) or 0) > (seconds_of(longest) or 0):
         raise allowed.too_much(f"a time of {longest}", f"a time of {time}")
+
+
+def check_clusters(named: Named, others: Callable[[], Sequence[str]]) -> None:
+    """Check that a profile allows one more cluster of this user.
+
+    Args:
+        named: the profile.
+        others: returns the names of the user's other clusters that run; called only where the profile has this limit.
+
+    Raises:
+        InvalidInput: as many run as it allows; the error names them, and the file that says so.
+    """
+    most = named.profile.limits.clusters
+    running = () if most is None else others()
+    if most is not None and len(running) >= most:
+        raise InvalidInput(
+            f"The profile {named.name} allows a user at most {most} cluster{'' if most == 1 else 's'} at a time.",
+            f"one more; running: {', '.join(sorted(running))}",
+            f"%ddl attach NAME, then %ddl stop, ends one; {named.file} has the limit.",
+        )

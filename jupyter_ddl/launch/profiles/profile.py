@@ -37,11 +37,19 @@ class Defaults(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """The most that a profile allows; None where it says nothing. `time` is written as in `Defaults`."""
+    """The most that a profile allows; None where it says nothing.
+
+    Attributes:
+        ranks: of a start or a job.
+        nodes: likewise.
+        time: of a job, written as in `Defaults`.
+        clusters: of a user that run when one more is started.
+    """
 
     ranks: int | None = None
     nodes: int | None = None
     time: str | None = None
+    clusters: int | None = None
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
