@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,6 +10,8 @@ import recorded
 from playwright.sync_api import expect
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from lab import Lab
     from playwright.sync_api import Page, Request
 
@@ -62,6 +65,13 @@ performance.mark = (name, ...more) => {
   return mark(name, ...more);
 };
 """
+
+
+@pytest.fixture(autouse=True)
+def gone() -> Iterator[None]:
+    """Leave no run of this id: other files' pages would show it in place of their kernel's."""
+    yield
+    shutil.rmtree(recorded.paths.runs_dir() / recorded.RUN, ignore_errors=True)
 
 
 @pytest.mark.parametrize("is_there", [True, False])
