@@ -21,6 +21,7 @@ from keras.src.trainers.compile_utils import CompileLoss
 from jupyter_ddl.host.patching import Layer, patch
 from jupyter_ddl.training import step
 from jupyter_ddl.training.backends import hvd, ops
+from jupyter_ddl.training.parts_of_batches import check_mask
 from jupyter_ddl.training.unconverted import unconverted
 
 if TYPE_CHECKING:
@@ -79,9 +80,14 @@ class LossOfPart:
         """Return the loss; in a training step scaled so that the ranks' mean is that of the whole batch.
 
         Collective, in a training step: every rank must call this.
+
+        Raises:
+            InvalidInput: the step trains a batch in parts, and the loss is a mean over what a mask leaves.
         """
-        value = self._loss(y_true, y_pred, sample_weight)
         now = step.current()
+        if now is not None and now.manner.parts > 1:
+            check_mask(self._loss, y_pred)
+        value = self._loss(y_true, y_pred, sample_weight)
         if now is None or now.exchange is None or now.exchange.op != hvd.Average:
             return value
         if self.is_by_weights:

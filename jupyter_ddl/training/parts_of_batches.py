@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import keras
+from keras.src import backend
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.training.backends import arrays, ops
@@ -53,6 +54,26 @@ def check(model: Any) -> None:
             f"{type(others[0]).__name__}(reduction={others[0].reduction!r})",
             "Use reduction='sum_over_batch_size', or drop accumulate from --memory.",
         )
+
+
+def check_mask(loss: Any, y_pred: Any) -> None:
+    """Raise where a loss is a mean over the values that a mask leaves: each part of a batch has another number of them.
+
+    Args:
+        loss: one of `compile`, Keras's or made by Keras of a function.
+        y_pred: one output of the model, in a step, where Keras has set the mask.
+
+    Raises:
+        InvalidInput: the output has a mask, or the loss leaves out a class.
+    """
+    given = getattr(loss, "ignore_class", None)
+    if given is None and backend.get_keras_mask(y_pred) is None:
+        return
+    raise InvalidInput(
+        "--memory accumulate takes losses that are means over all values of a batch.",
+        f"{loss.name} with " + ("a mask of the model's output" if given is None else f"ignore_class={given}"),
+        "Give the values to leave out a sample_weight of 0 instead, or drop accumulate from --memory.",
+    )
 
 
 def in_parts(users_step: Callable[[Any], Any], model: Any, parts: int) -> Callable[[Any], Any]:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from jupyter_ddl.errors import RankError
 from jupyter_ddl.protocol.cell_options import AutoOptions
 from jupyter_ddl.protocol.memory_options import parsed
+from tests.masked_training import MASKED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,3 +71,14 @@ def test_mixed_on_torch_goes_with_all_the_others(keras_ranks: Callable[[int], Se
     whole, _, _ = trained(session, "")
     others, _, _ = trained(session, "accumulate=2,mixed,remat,shard-optimizer")
     assert max(float(np.abs(one - other).max()) for one, other in zip(whole, others, strict=True)) < 0.02
+
+
+def test_a_loss_over_what_a_mask_leaves_is_refused_in_parts_on_torch(keras_ranks: Callable[[int], Session]) -> None:
+    session = keras_ranks(2)
+    session.run(MASKED)
+    with pytest.raises(RankError, match=r"Received: mse with a mask of the model's output\. Give the"):
+        session.run(
+            "trained_on_steps(mask_zero=True, of_steps=True)",
+            auto=AutoOptions(batch="global"),
+            memory=parsed("accumulate=2"),
+        )

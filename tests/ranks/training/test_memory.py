@@ -10,6 +10,7 @@ import pytest
 from jupyter_ddl.errors import RankError
 from jupyter_ddl.protocol.cell_options import AutoOptions
 from jupyter_ddl.protocol.memory_options import parsed
+from tests.masked_training import EXACT_IN_PARTS, MASKED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,7 +34,7 @@ def made(optimizer='adam', dtype=None):
     return model
 data = np.random.default_rng(1)
 x, y = data.normal(size=(60, 6)), data.normal(size=(60, 1))
-weights_of_samples = data.uniform(size=60)
+weights_of_samples = data.uniform(size=60) * (data.uniform(size=60) > 0.3)
 """
 TRAIN = """
 model = made({optimizer})
@@ -72,6 +73,36 @@ def test_a_training_in_less_memory_is_the_same(prepared: Session, memory: str) -
     assert farthest(weights, others) < 1e-10
     assert in_parts["loss"] == pytest.approx(history["loss"], rel=1e-9)
     assert in_parts["mae"] == pytest.approx(history["mae"], rel=1e-9)
+
+
+@pytest.mark.parametrize("given", EXACT_IN_PARTS)
+def test_masks_within_a_model_and_weights_of_zero_are_trained_in_parts_the_same(prepared: Session, given: str) -> None:
+    prepared.run(MASKED)
+    found = []
+    for memory in (None, parsed("accumulate=3")):
+        prepared.run(f"found = trained_on_steps({given})", auto=AutoOptions(batch="global"), memory=memory)
+        first, second = prepared.pull("found").values()
+        assert first[0] == second[0]
+        found.append(first)
+    (weights, history), (others, in_parts) = found
+    assert farthest([np.array(w) for w in weights], [np.array(w) for w in others]) < 1e-10
+    assert in_parts["loss"] == pytest.approx(history["loss"], rel=1e-9)
+
+
+def test_losses_over_what_a_mask_leaves_are_refused_in_parts(prepared: Session) -> None:
+    prepared.run(MASKED)
+    ignoring = (
+        "model = keras.Sequential([keras.Input((6,)), keras.layers.Dense(3)]); "
+        "model.compile('sgd', keras.losses.SparseCategoricalCrossentropy(True, ignore_class=2)); "
+        "model.fit(x, np.arange(60) % 3)"
+    )
+    for code, received in (
+        ("trained_on_steps(mask_zero=True, of_steps=True)", "mse with a mask of the model's output"),
+        (ignoring, "sparse_categorical_crossentropy with ignore_class=2"),
+    ):
+        with pytest.raises(RankError) as error:
+            prepared.run(code, auto=AutoOptions(batch="global"), memory=parsed("accumulate=2"))
+        assert f"means over all values of a batch. Received: {received}. Give the values" in str(error.value)
 
 
 def test_mixed_computes_in_half_precision_with_a_scaled_loss(prepared: Session) -> None:
