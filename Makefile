@@ -23,7 +23,7 @@ SAY = @printf '\n== %s\n'
 DASHBOARD := jupyter_ddl/views/static/dashboard.js
 PANEL := labextension/built
 
-.PHONY: demo docs test test-slow test-systems test-systems-slow test-frameworks test-frameworks-slow check lab pictures bench soak clean dashboard schema translations wheel
+.PHONY: demo docs test test-slow test-systems test-systems-slow test-frameworks test-frameworks-slow test-wheel check lab pictures bench soak clean dashboard schema translations notice wheel
 
 demo: $(VENV)/.horovod $(DASHBOARD)
 	$(SAY) "training on 2 ranks: notebooks/01-from-one-gpu-to-all.ipynb"
@@ -31,12 +31,12 @@ demo: $(VENV)/.horovod $(DASHBOARD)
 
 test: $(VENV)/.test $(VENV)/.horovod $(DASHBOARD) $(VENV)/.panel
 	$(SAY) "testing"
-	$(BIN)/python -m pytest -m "not slow and not systems and not frameworks" -n $(WORKERS) --dist loadfile
+	$(BIN)/python -m pytest -m "not slow and not systems and not frameworks and not release" -n $(WORKERS) --dist loadfile
 
 # All servers of a JupyterHub take DDL_TEST_JUPYTERHUB, a python with jupyterhub, and configurable-http-proxy on PATH.
 test-slow: $(VENV)/.test $(VENV)/.horovod $(DASHBOARD) $(VENV)/.panel
 	$(SAY) "testing what takes minutes"
-	$(BIN)/python -m pytest -m "slow and not systems and not frameworks" --timeout 3000
+	$(BIN)/python -m pytest -m "slow and not systems and not frameworks and not release" --timeout 3000
 
 # Ranks on several hosts, which are made of namespaces on this machine; what cannot be made is said and skipped.
 test-systems: $(VENV)/.test $(VENV)/.horovod
@@ -61,6 +61,11 @@ test-frameworks-slow: $(FRAMEWORKS)/.test
 	$(SAY) "testing PyTorch and JAX what takes minutes"
 	PATH="$(CURDIR)/$(FRAMEWORKS)/bin:$$PATH" $(FRAMEWORKS)/bin/python -m pytest -m "frameworks and slow" --timeout 1200 tests/frameworks
 
+# The sdist and the wheel, in fresh environments of each Python from 3.10 to 3.13 that is found on PATH or in pyenv.
+test-wheel: $(VENV)/.test $(DASHBOARD) $(VENV)/.panel
+	$(SAY) "testing the sdist and the wheel in fresh environments"
+	$(BIN)/python -m pytest -m release -rs tests/release
+
 check: $(VENV)/.test $(DASHBOARD)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -76,6 +81,10 @@ translations: $(VENV)/.test
 	$(BIN)/python labextension/translations/catalogues.py
 
 dashboard: $(DASHBOARD)
+
+# What of other packages npm bundles, with their licences.
+notice:
+	cd labextension && npm ci --silent --no-audit --no-fund && npm run --silent build -- --notice
 
 # What the images of containers/ install.
 wheel: $(DASHBOARD) | $(VENV)/bin/python
@@ -159,7 +168,7 @@ $(VENV)/.panel: Makefile | $(VENV)/bin/python
 	@touch $@
 
 # Without Node.js all else works: cells train, and a terminal shows their figures.
-$(DASHBOARD): labextension/package-lock.json labextension/package.json labextension/build.mjs labextension/webpack.config.cjs \
+$(DASHBOARD): labextension/package-lock.json labextension/package.json labextension/build.mjs labextension/notice.mjs labextension/webpack.config.cjs NOTICE \
 		$(shell find labextension/src labextension/settings -type f)
 	$(SAY) "the dashboard and the panel (some seconds)"
 	@if command -v npm >/dev/null; then cd labextension && npm ci --silent --no-audit --no-fund && npm run --silent build; \

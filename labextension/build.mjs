@@ -2,8 +2,9 @@
 // package, and JupyterLab's extension, whose pages are modules of their own, loaded when one is opened. Both have the same
 // components.
 import { execFileSync } from 'node:child_process';
-import { appendFileSync, copyFileSync, readFileSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { appendFileSync, copyFileSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { build, transform } from 'esbuild';
+import { noticeOf } from './notice.mjs';
 
 /** Styles of what is loaded later are a text for the module that puts them into the page. */
 const laterStyles = {
@@ -17,7 +18,7 @@ const laterStyles = {
 
 const common = { bundle: true, minify: true, format: 'esm', target: 'es2022', logLevel: 'warning' };
 
-await build({ ...common, entryPoints: ['src/widget.ts'], outfile: '../jupyter_ddl/views/static/dashboard.js' });
+const widget = await build({ ...common, entryPoints: ['src/widget.ts'], outfile: '../jupyter_ddl/views/static/dashboard.js', metafile: true });
 
 rmSync('lib', { recursive: true, force: true });
 // JupyterLab's packages and Lumino's are those of the JupyterLab that loads the extension.
@@ -57,3 +58,10 @@ const files = readdirSync('built/static').filter((name) => name.endsWith('.js'))
 const all = files.reduce((sum, name) => sum + statSync(`built/static/${name}`).size, 0);
 check('What is loaded at the start', atStart.reduce((sum, name) => sum + metafile.outputs[name].bytes, 0), MAX_BYTES_AT_START);
 check('The panel', all, MAX_BYTES);
+
+const notice = noticeOf([widget.metafile, metafile]);
+if (process.argv.includes('--notice')) {
+  writeFileSync('../NOTICE', notice);
+} else if (readFileSync('../NOTICE', 'utf8') !== notice) {
+  throw new Error('NOTICE must name what is bundled, with its version and licence. Received: another. Run: make notice');
+}

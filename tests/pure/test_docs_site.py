@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, get_args
 import pytest
 from examples import public_names
 
-import jupyter_ddl
 from jupyter_ddl import errors
 from jupyter_ddl.cli import SUBCOMMANDS, command_parser
 from jupyter_ddl.kernel.magics.ddl_parser import ddl_parser
@@ -255,7 +254,3 @@ def test_the_readme_can_be_read_in_five_minutes() -> None:
     assert "docs/cell.png" in text
     for page in ("start", "come-from", "index"):
         assert f"(docs/{page}.md)" in text
-
-
-def test_the_version_is_the_packages() -> None:
-    assert f'version = "{jupyter_ddl.__version__}"' in (ROOT / "pyproject.toml").read_text()
