@@ -40,9 +40,9 @@ MODULES = (
     "variables",
     "writing",
 )
-benchmarks, contents, sources, variables, writing = (
+api, benchmarks, contents, sources, variables, writing = (
     importlib.import_module(f"site_pages.{name}")
-    for name in ("benchmarks", "contents", "sources", "variables", "writing")
+    for name in ("api", "benchmarks", "contents", "sources", "variables", "writing")
 )
 PAGES: dict[str, str] = writing.pages()
 USERS = [
@@ -254,3 +254,8 @@ def test_the_readme_can_be_read_in_five_minutes() -> None:
     assert "docs/cell.png" in text
     for page in ("start", "come-from", "index"):
         assert f"(docs/{page}.md)" in text
+
+
+def test_the_page_of_what_is_stable_names_each_module_of_the_reference() -> None:
+    rows = (DOCS / "stability.md").read_text()
+    assert set(re.findall(r"`(jupyter_ddl[\w.]*)`", rows)) == {*api.FACES.values(), "jupyter_ddl.errors"}
