@@ -72,6 +72,12 @@ def new_notebook(lab: Lab, page: Page, tmp_path: Path) -> None:
     leave_out_tensorflow(page, tmp_path)
 
 
+def wait_for_example(page: Page) -> None:
+    """Wait until the example's cells are there: JupyterLab shows an empty one until it has the file's."""
+    cell = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-CodeCell").filter(has_text="%ddl start -n 2")
+    cell.wait_for(timeout=60_000)
+
+
 def start(page: Page) -> None:
     """Start 2 ranks in the notebook, from the icon in the left bar, and do not wait for them."""
     page.locator(".jp-SideBar [data-id='jupyter-ddl-panel']").click()
@@ -97,7 +103,7 @@ def test_the_example_of_an_empty_list_trains_to_its_end(fresh: Lab, page: Page) 
     panel = page.locator(PANEL)
     panel.get_by_text("No run yet. A cell that begins with %%distributed is one.").wait_for(timeout=30_000)
     panel.get_by_role("button", name="Open an example notebook").click()
-    page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-CodeCell").first.wait_for(timeout=60_000)
+    wait_for_example(page)
     fresh.run_all(page)
     finished = page.locator(STATE).filter(has_text="finished")
     finished.first.wait_for(timeout=TRAINED_MS)
@@ -122,8 +128,7 @@ def test_old_runs_and_no_notebook_lead_to_the_example_too(fresh: Lab, page: Page
     expect(panel.get_by_text("Open a notebook: the ranks are its kernel’s.")).to_be_visible()
     offer = panel.get_by_role("button", name="Open an example notebook")
     offer.click()
-    page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-CodeCell").first.wait_for(timeout=60_000)
-    assert any("%ddl start" in source for source in page.evaluate(SOURCES))
+    wait_for_example(page)
     # There the form starts ranks.
     expect(offer).to_have_count(0)
 
