@@ -34,6 +34,7 @@ from jupyter_ddl.cli import (
     tensorboard,
     timeline,
     tune,
+    workshop,
 )
 from jupyter_ddl.errors import DdlError, InvalidInput
 
@@ -59,7 +60,7 @@ _SIGNALLED = 128
 
 SUBCOMMANDS: tuple[Subcommand, ...] = (
     *(build_horovod, doctor, run, runs, show, logs, jobs, profiles),
-    *(export, execute, serve, modernise, report, tensorboard, clusters, timeline, bench, tune, ddlrun),
+    *(export, execute, serve, modernise, report, tensorboard, clusters, timeline, bench, tune, ddlrun, workshop),
 )
 
 

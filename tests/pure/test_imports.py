@@ -105,6 +105,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     # The old spellings are data that ranks read too, so they lie in protocol and not in legacy.
     "modernise": {"errors", "protocol"},
+    # The course's notebooks, and what a server has for those who take it.
+    "course": {"errors", "host", "protocol"},
     # Both rewrite programs with libcst, and explain uses the names and magic lines that modernise finds.
     "explain": {"errors", "modernise", "protocol"},
     "kernel": {
@@ -125,6 +127,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cli": {
         "cluster",
         "commands",
+        "course",
         "doctor",
         "errors",
         "explain",
@@ -152,6 +155,7 @@ KERNEL_SIDE = {
     "cli",
     "cluster",
     "commands",
+    "course",
     "doctor",
     "explain",
     "export",

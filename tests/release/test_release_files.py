@@ -123,3 +123,10 @@ def test_the_wheel_says_its_version_and_licence(wheel: Path) -> None:
     assert fields.get_all("License-File") == ["LICENSE", "NOTICE"]
     assert "uplot 1." in notice
     assert fields["Requires-Python"] == "<3.14,>=3.10"
+
+
+def test_the_wheel_holds_the_courses_notebooks(wheel: Path) -> None:
+    here = {notebook.name for notebook in (ROOT / "notebooks").iterdir() if notebook.suffix == ".ipynb"}
+    with zipfile.ZipFile(wheel) as archive:
+        folder = "jupyter_ddl/course/notebooks/"
+        assert {name.removeprefix(folder) for name in archive.namelist() if name.startswith(folder)} == here

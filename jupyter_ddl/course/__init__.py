@@ -1,0 +1,9 @@
+"""Brings the course's notebooks to a reader, and says how many readers a server carries.
+
+| module | owns |
+|---|---|
+| `notebooks` | where the notebooks of the course are, and copies of them |
+| `class_size` | what each of a class gets of this server, and whether that suffices |
+
+Runs on: a terminal.
+"""

@@ -1,0 +1,127 @@
+"""Says what each of a class gets of this server, and whether that suffices for two ranks each.
+
+Runs on: a terminal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jupyter_ddl.errors import ClusterError
+from jupyter_ddl.host.cores import ROOT, cgroup_folders, usable_cores
+from jupyter_ddl.host.free_memory import available_bytes
+from jupyter_ddl.host.topology import list_gpus
+from jupyter_ddl.protocol.number_texts import memory_size, number
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RANKS = 2
+# What a kernel, its cluster and two ranks of TensorFlow's take at most in notebook 01, and JupyterLab beside them, with
+# what processes share counted once: docs/teaching.md, "Prepare".
+LEARNER_BYTES = 1_700_000_000
+LEARNER_THREADS = 400
+
+
+@dataclass(frozen=True)
+class Server:
+    """What a server has for a class.
+
+    Attributes:
+        cores: logical cores that processes may keep busy.
+        memory_bytes: that is free, or can be freed.
+        threads: how many more its cgroup allows; None without a limit.
+        gpus: devices, MIG's parts each for one.
+    """
+
+    cores: int
+    memory_bytes: int
+    threads: int | None
+    gpus: int
+
+    @property
+    def most(self) -> int:
+        """How many learners its memory and its threads suffice for."""
+        return min(self._carried().values())
+
+    @property
+    def bound(self) -> str:
+        """What it has the least of: "memory", or "cgroup's threads"."""
+        carried = self._carried()
+        return min(carried, key=carried.__getitem__)
+
+    def carries(self, learners: int) -> bool:
+        """Return whether so many learners can have two ranks each at once."""
+        return learners <= self.most
+
+    def _carried(self) -> dict[str, int]:
+        carried = {"memory": self.memory_bytes // LEARNER_BYTES}
+        if self.threads is not None:
+            carried["cgroup's threads"] = self.threads // LEARNER_THREADS
+        return carried
+
+
+def this_server(root: Path = ROOT) -> Server:
+    """Return what this server has at the moment.
+
+    Args:
+        root: stands for / in tests.
+    """
+    try:
+        gpus = len(list_gpus())
+    except ClusterError:
+        # NVML does not answer: `jupyter ddl doctor` says why.
+        gpus = 0
+    return Server(usable_cores(root), available_bytes(root), _free_threads(root), gpus)
+
+
+def class_text(server: Server, learners: int) -> str:
+    """Return what each learner gets, whether it suffices, and what to do where it does not.
+
+    Example:
+        >>> print(class_text(Server(cores=16, memory_bytes=128 * 2**30, threads=None, gpus=0), 30))
+        Each of 30, with 2 ranks, gets
+          cores   0.533 of 16
+          memory  4.27 GiB of 128 GiB, and takes about 1.58 GiB
+          GPUs    none
+        This server carries them. By its memory it carries 80.
+        While all of them train at once, 3.75 ranks share a core.
+    """
+    share, memory = memory_size(server.memory_bytes / learners), memory_size(server.memory_bytes)
+    verdict = "carries" if server.carries(learners) else "does not carry"
+    lines = [
+        f"Each of {learners:,}, with {RANKS} ranks, gets",
+        f"  cores   {number(server.cores / learners)} of {server.cores}",
+        f"  memory  {share} of {memory}, and takes about {memory_size(LEARNER_BYTES)}",
+        f"  GPUs    {_gpus_text(server.gpus, learners)}",
+        f"This server {verdict} them. By its {server.bound} it carries {server.most:,}.",
+    ]
+    if (ranks := learners * RANKS / server.cores) > 1:
+        lines.append(f"While all of them train at once, {number(ranks)} ranks share a core.")
+    if 0 < server.gpus < learners:
+        lines.append("Give a GPU to one of them at a time: the others start with %ddl start --gpus none.")
+    return "\n".join(lines)
+
+
+def _gpus_text(gpus: int, learners: int) -> str:
+    if gpus == 0:
+        return "none"
+    return f"{gpus // learners} of {gpus}" if gpus >= learners else f"{gpus} for all"
+
+
+def _free_threads(root: Path) -> int | None:
+    left: list[int] = []
+    for folder in cgroup_folders("pids", root):
+        most, used = (_number(folder / name) for name in ("pids.max", "pids.current"))
+        if most is not None and used is not None:
+            left.append(most - used)
+    return max(0, min(left)) if left else None
+
+
+def _number(path: Path) -> int | None:
+    try:
+        text = path.read_text(encoding="utf-8").strip()
+    except OSError:
+        return None
+    return int(text) if text.isdigit() else None

@@ -1,0 +1,83 @@
+"""`jupyter ddl workshop`: notebooks are copied and never overwritten; what each of a class gets of a server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jupyter_ddl.cli import main
+from jupyter_ddl.course.class_size import LEARNER_BYTES, LEARNER_THREADS, Server, class_text, this_server
+from jupyter_ddl.course.notebooks import copy_notebooks, course_notebooks
+from jupyter_ddl.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_notebooks_are_copied_and_what_a_reader_has_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "a course"
+    assert main(["workshop", str(folder), "--no-lab"]) == 0
+    notebooks = course_notebooks()
+    assert sorted(path.name for path in folder.iterdir()) == [notebook.name for notebook in notebooks]
+    assert all((folder / notebook.name).read_bytes() == notebook.read_bytes() for notebook in notebooks)
+    assert capsys.readouterr().out.count(": copied\n") == len(notebooks)
+
+    mine = folder / notebooks[0].name
+    mine.write_text("mine")
+    assert main(["workshop", str(folder), "--no-lab"]) == 0
+    told = capsys.readouterr().out
+    assert f"{mine}: kept: yours is another one\n" in told
+    assert told.count(": there already\n") == len(notebooks) - 1
+    assert mine.read_text() == "mine"
+
+
+def test_a_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InvalidInput, match=r"into a folder that you may write to\. Received: .*file \(File exists\)"):
+        list(copy_notebooks(tmp_path / "file"))
+
+
+def test_a_class_that_a_server_carries_and_one_that_it_does_not() -> None:
+    server = Server(cores=8, memory_bytes=10 * LEARNER_BYTES, threads=None, gpus=0)
+    assert server.carries(10)
+    assert not server.carries(11)
+    text = class_text(server, 10)
+    assert "cores   0.8 of 8\n" in text
+    assert "This server carries them. By its memory it carries 10." in text
+    assert "2.5 ranks share a core." in text
+    assert "This server does not carry them. By its memory it carries 10." in class_text(server, 11)
+    assert "share a core" not in class_text(server, 4)
+
+
+def test_the_threads_that_a_cgroup_allows_bound_a_class() -> None:
+    server = Server(cores=64, memory_bytes=100 * LEARNER_BYTES, threads=3 * LEARNER_THREADS + 1, gpus=2)
+    assert server.most == 3
+    text = class_text(server, 4)
+    assert "This server does not carry them. By its cgroup's threads it carries 3." in text
+    assert "GPUs    2 for all\n" in text
+    assert "%ddl start --gpus none" in text
+    assert "GPUs    1 of 2\n" in class_text(server, 2)
+
+
+def test_what_this_server_has_is_told_by_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    server = this_server()
+    assert server.cores >= 1
+    assert main(["workshop", "--class", "1000000"]) == 1
+    assert "Each of 1,000,000, with 2 ranks, gets\n" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["workshop", "--class", "0"])
+    assert "a class has 1 learner or more, not 0" in capsys.readouterr().err
+
+
+def test_pids_of_a_cgroup_are_read(tmp_path: Path) -> None:
+    cgroup = tmp_path / "sys/fs/cgroup"
+    cgroup.mkdir(parents=True)
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/cgroup").write_text("0::/\n")
+    (tmp_path / "proc/self/mountinfo").write_text("30 20 0:26 / /sys/fs/cgroup rw shared:9 - cgroup2 cgroup2 rw\n")
+    (cgroup / "pids.max").write_text("4096\n")
+    (cgroup / "pids.current").write_text("96\n")
+    assert this_server(tmp_path).threads == 4000
+    (cgroup / "pids.max").write_text("max\n")
+    assert this_server(tmp_path).threads is None
