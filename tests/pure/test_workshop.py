@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jupyter_ddl.cli import main
-from jupyter_ddl.course.class_size import LEARNER_BYTES, LEARNER_THREADS, Server, class_text, this_server
+from jupyter_ddl.course.class_size import LEARNER_BYTES, Server, class_text, this_server
 from jupyter_ddl.course.notebooks import copy_notebooks, course_notebooks
 from jupyter_ddl.errors import InvalidInput
 
@@ -51,7 +51,8 @@ def test_a_class_that_a_server_carries_and_one_that_it_does_not() -> None:
 
 
 def test_the_threads_that_a_cgroup_allows_bound_a_class() -> None:
-    server = Server(cores=64, memory_bytes=100 * LEARNER_BYTES, threads=3 * LEARNER_THREADS + 1, gpus=2)
+    # 223 threads each: 95, and two pools of 64.
+    server = Server(cores=64, memory_bytes=100 * LEARNER_BYTES, threads=3 * 223, gpus=2)
     assert server.most == 3
     text = class_text(server, 4)
     assert "This server does not carry them. By its cgroup's threads it carries 3." in text
