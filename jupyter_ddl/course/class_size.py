@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 RANKS = 2
-# What a kernel, its cluster and two ranks of TensorFlow's take at most in notebook 01, and JupyterLab beside them, with
-# what processes share counted once: docs/teaching.md, "Prepare".
-LEARNER_BYTES = 1_550_000_000
-# 99 on two cores. TensorFlow has two pools on each rank, with a thread for each of the rank's cores.
-LEARNER_THREADS, THREADS_PER_CORE = 95, 2
+# What a kernel, its cluster and two ranks of TensorFlow's take at most in notebook 10, the largest, and JupyterLab beside
+# them, with what processes share counted once: docs/teaching.md, "Prepare".
+LEARNER_BYTES = 2_500_000_000
+# 107 on two cores. TensorFlow has two pools on each rank, with a thread for each of the rank's cores.
+LEARNER_THREADS, THREADS_PER_CORE = 103, 2
 
 
 @dataclass(frozen=True)
@@ -84,9 +84,9 @@ def class_text(server: Server, learners: int) -> str:
         >>> print(class_text(Server(cores=16, memory_bytes=128 * 2**30, threads=None, gpus=0), 30))
         Each of 30, with 2 ranks, gets
           cores   0.533 of 16
-          memory  4.27 GiB of 128 GiB, and takes about 1.44 GiB
+          memory  4.27 GiB of 128 GiB, and takes about 2.33 GiB
           GPUs    none
-        This server carries them. By its memory it carries 88.
+        This server carries them. By its memory it carries 54.
         While all of them train at once, 3.75 ranks share a core.
     """
     share, memory = memory_size(server.memory_bytes / learners), memory_size(server.memory_bytes)

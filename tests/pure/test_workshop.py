@@ -51,8 +51,8 @@ def test_a_class_that_a_server_carries_and_one_that_it_does_not() -> None:
 
 
 def test_the_threads_that_a_cgroup_allows_bound_a_class() -> None:
-    # 223 threads each: 95, and two pools of 64.
-    server = Server(cores=64, memory_bytes=100 * LEARNER_BYTES, threads=3 * 223, gpus=2)
+    # 231 threads each: 103, and two pools of 64.
+    server = Server(cores=64, memory_bytes=100 * LEARNER_BYTES, threads=3 * 231, gpus=2)
     assert server.most == 3
     text = class_text(server, 4)
     assert "This server does not carry them. By its cgroup's threads it carries 3." in text
