@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 RANKS = 2
-# What a kernel, its cluster and two ranks of TensorFlow's take at most in notebook 10, the largest, and JupyterLab beside
-# them, with what processes share counted once: docs/teaching.md, "Prepare".
+# What a kernel, its cluster, two ranks of TensorFlow's and JupyterLab take at most in notebook 10, the largest; what
+# they share counts once: docs/teaching.md, "Prepare".
 LEARNER_BYTES = 2_500_000_000
-# 107 on two cores. TensorFlow has two pools on each rank, with a thread for each of the rank's cores.
+# 107 on two cores. TensorFlow has two pools on each rank, with a thread for each of its cores.
 LEARNER_THREADS, THREADS_PER_CORE = 103, 2
 
 
