@@ -17,13 +17,13 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
+from jupyter_ddl.course.notebooks import course_notebooks
 from jupyter_ddl.errors import DdlError, DemoFailed, InvalidInput
 from jupyter_ddl.export.cell_teller import CellTeller, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "01-from-one-gpu-to-all.ipynb"
 CELL_TIMEOUT_S = 600
 # Tags of cells that wait for a reader: the demo has none.
 EXERCISES = ("exercise-text", "exercise", "check", "solution")
@@ -38,11 +38,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m jupyter_ddl.cli.demo", description=(__doc__ or "").partition("\n")[0]
     )
     parser.add_argument("-n", type=int, default=2, help="ranks (default: 2)")
-    parser.add_argument("--notebook", type=Path, default=NOTEBOOK, help=argparse.SUPPRESS)
+    parser.add_argument("--notebook", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     began_s = time.monotonic()
     try:
-        figures = run(options.notebook, options.n, leaving_out=EXERCISES)
+        figures = run(options.notebook or course_notebooks()[0], options.n, leaving_out=EXERCISES)
         check(figures, options.n)
     except DdlError as error:
         print(f"\nThe demo failed. {error}", file=sys.stderr)
@@ -74,7 +74,7 @@ def run(path: Path, n: int, *, leaving_out: tuple[str, ...] = ()) -> dict[str, A
     """
     if not path.is_file():
         raise InvalidInput("The demo runs a notebook of the repository.", path, "Run it in a clone: make demo.")
-    if path == NOTEBOOK and importlib.util.find_spec("tensorflow") is None:
+    if path == course_notebooks()[0] and importlib.util.find_spec("tensorflow") is None:
         raise InvalidInput(
             "The demo trains Keras on TensorFlow, with Horovod.",
             f"no TensorFlow in {sys.prefix}",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import ClusterError
 from jupyter_ddl.host.cores import ROOT, cgroup_folders, usable_cores
-from jupyter_ddl.host.free_memory import available_bytes
+from jupyter_ddl.host.free_memory import available_bytes, number_in
 from jupyter_ddl.host.topology import list_gpus
 from jupyter_ddl.protocol.number_texts import memory_size, number
 
@@ -53,7 +53,7 @@ class Server:
         return min(carried, key=carried.__getitem__)
 
     def carries(self, learners: int) -> bool:
-        """Return whether so many learners can have two ranks each at once."""
+        """Return whether it suffices for two ranks of each learner at once."""
         return learners <= self.most
 
     def _carried(self) -> dict[str, int]:
@@ -79,6 +79,10 @@ def this_server(root: Path = ROOT) -> Server:
 
 def class_text(server: Server, learners: int) -> str:
     """Return what each learner gets, whether it suffices, and what to do where it does not.
+
+    Args:
+        server: what it has.
+        learners: how many, 1 at least.
 
     Example:
         >>> print(class_text(Server(cores=16, memory_bytes=128 * 2**30, threads=None, gpus=0), 30))
@@ -114,15 +118,7 @@ def _gpus_text(gpus: int, learners: int) -> str:
 def _free_threads(root: Path) -> int | None:
     left: list[int] = []
     for folder in cgroup_folders("pids", root):
-        most, used = (_number(folder / name) for name in ("pids.max", "pids.current"))
+        most, used = (number_in(folder / name) for name in ("pids.max", "pids.current"))
         if most is not None and used is not None:
             left.append(most - used)
     return max(0, min(left)) if left else None
-
-
-def _number(path: Path) -> int | None:
-    try:
-        text = path.read_text(encoding="utf-8").strip()
-    except OSError:
-        return None
-    return int(text) if text.isdigit() else None

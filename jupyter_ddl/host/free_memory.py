@@ -26,12 +26,13 @@ def available_bytes(root: Path = ROOT) -> int:
     left = [psutil.virtual_memory().available]
     for folder in cgroup_folders("memory", root):
         for limit, used, cached in _FILES:
-            if (most := _number(folder / limit)) is not None and (taken := _number(folder / used)) is not None:
+            if (most := number_in(folder / limit)) is not None and (taken := number_in(folder / used)) is not None:
                 left.append(most - taken + _cached(folder / "memory.stat", cached))
     return max(0, min(left))
 
 
-def _number(path: Path) -> int | None:
+def number_in(path: Path) -> int | None:
+    """Return the number that a file of a cgroup has; None where it is not there, or says "max"."""
     text = _text(path).strip()
     return int(text) if text.isdigit() else None
 

@@ -207,7 +207,7 @@ def record_runs() -> dict[str, Path]:
         rename(runs[run], name)
         if number is not None:
             file = runs[run] / "run.json"
-            cell = {"notebook": "/work/train.ipynb", "cell_number": number}
+            cell = {"notebook": "/home/ada/train.ipynb", "cell_number": number}
             file.write_text(json.dumps(json.loads(file.read_text()) | cell))
     return runs
 

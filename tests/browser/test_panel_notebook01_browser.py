@@ -9,7 +9,7 @@ import pytest
 from lab import number
 from panel import start_ranks
 
-from jupyter_ddl.cli.demo import NOTEBOOK
+from jupyter_ddl.course.notebooks import course_notebooks
 
 if TYPE_CHECKING:
     from lab import Lab
@@ -24,7 +24,8 @@ STARTED = "from jupyter_ddl.kernel import current\nsession = current.current()"
 
 def cells() -> list[str]:
     """Return the notebook's code; the ranks end with the kernel."""
-    code = [cell.source for cell in nbformat.read(NOTEBOOK, as_version=4).cells if cell.cell_type == "code"]
+    notebook = nbformat.read(course_notebooks()[0], as_version=4)
+    code = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
     kept = [STARTED if "jupyter_ddl.start(" in source else source for source in code if source != "%ddl stop"]
     assert len(kept) == len(code) - 1
     assert STARTED in kept

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import doctest
 from typing import TYPE_CHECKING
 
 import pytest
 
 from jupyter_ddl.cli import main
+from jupyter_ddl.course import class_size
 from jupyter_ddl.course.class_size import LEARNER_BYTES, Server, class_text, this_server
 from jupyter_ddl.course.notebooks import copy_notebooks, course_notebooks
 from jupyter_ddl.errors import InvalidInput
@@ -82,3 +84,7 @@ def test_pids_of_a_cgroup_are_read(tmp_path: Path) -> None:
     assert this_server(tmp_path).threads == 4000
     (cgroup / "pids.max").write_text("max\n")
     assert this_server(tmp_path).threads is None
+
+
+def test_the_example_of_a_class_is_true() -> None:
+    assert doctest.testmod(class_size) == doctest.TestResults(failed=0, attempted=1)

@@ -37,7 +37,10 @@ def digest(file: Path) -> str:
 def wheel_of(sdist: Path, folder: Path, mode: int, seconds: int, builder: Environment) -> Path:
     """Unpack an sdist into a folder, with that mode and time on each of its files, and build its wheel."""
     with tarfile.open(sdist) as archive:
-        archive.extractall(folder, filter="data")
+        # Python 3.10 and 3.11 have the filter from 3.10.12 and 3.11.4 on, and no argument of that name before.
+        # Source: https://docs.python.org/3/library/tarfile.html#supporting-older-python-versions
+        archive.extraction_filter = getattr(tarfile, "data_filter", lambda member, path: member)
+        archive.extractall(folder)
     (source,) = folder.iterdir()
     for file in filter(os.path.isfile, source.rglob("*")):
         file.chmod(mode)

@@ -13,6 +13,7 @@ import pytest
 from course import run_with_solutions
 
 from jupyter_ddl.cli import demo
+from jupyter_ddl.course.notebooks import course_notebooks
 from jupyter_ddl.errors import DemoFailed, InvalidInput
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def test_the_demo_trains_without_a_network(offline: None, n: int) -> None:
 def test_the_exercises_of_notebook_01_are_solved_by_their_solutions(
     offline: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    figures, shown = run_with_solutions(demo.NOTEBOOK, tmp_path, capsys)
+    figures, shown = run_with_solutions(course_notebooks()[0], tmp_path, capsys)
     demo.check(figures, n=2)
     assert shown.count("[0-1] weights ") == 1, shown
 
