@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from jax.experimental import sparse
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def dense_parts(value: Any) -> list[Any] | None:
@@ -27,18 +24,3 @@ def gathered(tensor: Any, numbers: Any) -> Any:
 def rows_of_sparse(part: Any, start: Any, stop: Any) -> Any:
     """Return rows of a sparse array; None for any other value."""
     return part[int(start) : int(stop)] if isinstance(part, sparse.BCOO) else None
-
-
-def portable(part: Any) -> Any:
-    """Return an array."""
-    return np.asarray(part)
-
-
-def from_portable(portable: Any) -> Any:
-    """Return the array."""
-    return portable
-
-
-def joined(parts: Sequence[Any]) -> Any:
-    """Return the rows of several arrays, as Keras's `predict` joins its batches."""
-    return np.concatenate(parts)

@@ -7,68 +7,34 @@ Runs on: every rank.
 
 from __future__ import annotations
 
-import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 
-from jupyter_ddl.training.backends.interface import Sums
+from jupyter_ddl.training.backends.host_clock import HostClock, rows_of_first
 from jupyter_ddl.training.backends.jax_program import register_clock
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
-
-class JaxClock:
-    """A clock of the host, around the program that a step is.
-
-    Attributes:
-        origin_s: what times count from; seconds since the epoch.
-    """
+class JaxClock(HostClock):
+    """Measures around the program that a step is."""
 
     def __init__(self) -> None:
-        self.origin_s = time.time()
-        self._sums = Sums()
-        self._step: tuple[int, float] | None = None
+        super().__init__()
         register_clock(self)
 
     def begins(self, data: Any) -> None:
         """Note that a step begins: its batch is there."""
-        self._step = samples_in(data), time.time() - self.origin_s
+        self._begin(samples_in(data))
 
     def ended(self) -> None:
         """Add the step to the sums."""
-        if self._step is None:
-            return
-        (samples, at_s), before, self._step = self._step, self._sums, None
-        self._sums = Sums(
-            before.steps + 1,
-            before.samples + samples,
-            before.batch_s + at_s,
-            before.exchange_s,
-            before.squares + samples * samples,
-        )
+        self._end()
 
     def batch_is_there(self, data: Any) -> None:
         """Do nothing: a step that is traced has no time."""
 
     def step_ends(self) -> None:
         """Do nothing."""
-
-    def exchange(self, gradients: Sequence[Any], reduce: Callable[[], list[Any]]) -> list[Any]:  # noqa: ARG002
-        """Return what `reduce` does."""
-        return reduce()
-
-    def wait(self, since: Sequence[Any], until: Sequence[Any]) -> None:
-        """Do nothing."""
-
-    def meet(self, reduce: Callable[[], Any]) -> Any:
-        """Return what `reduce` does."""
-        return reduce()
-
-    def read(self) -> Sums:
-        """Return the sums."""
-        return self._sums
 
 
 def tensors_in(data: Any) -> list[Any]:
@@ -79,5 +45,4 @@ def tensors_in(data: Any) -> list[Any]:
 
 def samples_in(data: Any) -> int:
     """Return the number of samples of a batch: the first dimension of its first part."""
-    shape: Any = next((getattr(part, "shape", ()) for part in jax.tree_util.tree_leaves(data)), (0,))
-    return int(shape[0]) if len(shape) else 1
+    return rows_of_first(jax.tree_util.tree_leaves(data))

@@ -31,6 +31,7 @@ from jupyter_ddl.training.backends.jax_meshes import (
 )
 from jupyter_ddl.training.backends.process_sets import (
     Op,
+    Plain,
     ProcessSet,
     add_process_set,
     global_process_set,
@@ -59,18 +60,6 @@ _OF_NUMPY = {Op.Average: np.add, Op.Sum: np.add, Op.Min: np.minimum, Op.Max: np.
 _OF_JAX = {Op.Average: jax.lax.psum, Op.Sum: jax.lax.psum, Op.Min: jax.lax.pmin, Op.Max: jax.lax.pmax}
 
 
-class _Plain:
-    """Sends arrays as they are."""
-
-    @staticmethod
-    def compress(tensor: Any) -> tuple[Any, Any]:
-        return tensor, None
-
-    @staticmethod
-    def decompress(tensor: Any, _context: Any) -> Any:
-        return tensor
-
-
 class _Half:
     """Sends floating point as float16."""
 
@@ -88,7 +77,7 @@ class _Half:
 class Compression:
     """What travels, by Horovod's names."""
 
-    none = _Plain
+    none = Plain
     fp16 = _Half
 
 
@@ -214,10 +203,7 @@ def reducescatter(
         prescale_factor=prescale_factor,
         postscale_factor=postscale_factor,
     )
-    each, more = divmod(len(reduced), process_set.size())
-    mine = process_set.rank()
-    start = mine * each + min(mine, more)
-    return reduced[start : start + each + (mine < more)]
+    return reduced[process_set.rows_of(len(reduced))]
 
 
 def alltoall(
@@ -229,12 +215,7 @@ def alltoall(
 ) -> Any:
     """Return the rows that all ranks send to this one; with `splits`, also how many each has sent."""
     _require_values(tensor)
-    count = process_set.size()
-    rows = [len(tensor) // count] * count if splits is None else [int(number) for number in splits]
-    if sum(rows) != len(tensor):
-        raise InvalidInput(
-            "hvd.alltoall sends each row to one rank.", f"{len(tensor)} rows, splits={rows}", "Pass splits=[...]."
-        )
+    rows = process_set.rows_sent(len(tensor), splits)
     sent = np.split(np.asarray(tensor), np.cumsum(rows)[:-1])
     parts = [of_rank[process_set.rank()] for of_rank in allgather_object(sent, process_set=process_set)]
     received = _like(tensor, np.concatenate(parts))

@@ -5,20 +5,19 @@ Runs on: every rank.
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import keras
 import numpy as np
-from keras.src.backend.common.global_state import set_global_attribute
-from keras.src.utils.rng_utils import GLOBAL_RANDOM_SEED, get_random_seed
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.training.backends import jax_collectives, jax_program
-from jupyter_ddl.training.backends.jax_clock import JaxClock, samples_in, tensors_in
-from jupyter_ddl.training.backends.jax_program import LastBatch, Number, Program, canonical, unchanged_unless
+from jupyter_ddl.training.backends.flat_exchange import reduced_flat
+from jupyter_ddl.training.backends.jax_clock import JaxClock
+from jupyter_ddl.training.backends.jax_program import LastBatch, Number, Program, canonical
+from jupyter_ddl.training.backends.keras_seed import set_seed_of_program
 from jupyter_ddl.training.backends.site_exchange import site_exchanger
 
 if TYPE_CHECKING:
@@ -27,25 +26,11 @@ if TYPE_CHECKING:
 
     from jupyter_ddl.training.backends.interface import RandomState
 
-__all__ = ["samples_in", "tensors_in", "unchanged_unless"]
-
 _BITS = {1: jnp.uint8, 2: jnp.uint16, 4: jnp.uint32}
 _LARGEST_HALF = 65504.0
 
 
-def number(value: float, dtype: str, name: str) -> Number:
-    """Return a number that steps change."""
-    return Number(value, dtype, name)
-
-
-def make_clock() -> JaxClock:
-    """Return a clock."""
-    return JaxClock()
-
-
-def make_last_batch() -> LastBatch:
-    """Return what keeps a batch."""
-    return LastBatch()
+number, make_clock, make_last_batch = Number, JaxClock, LastBatch
 
 
 def tensor(value: Any) -> Any:
@@ -92,11 +77,6 @@ def is_functional() -> bool:
     return True
 
 
-def divided(gradient: Any, divisor: int) -> Any:
-    """Return a gradient divided by a number."""
-    return gradient / divisor
-
-
 def itemsize(tensor: Any) -> int:
     """Return the bytes of an element of an array or a variable."""
     return int(jnp.dtype(tensor.dtype).itemsize)
@@ -105,16 +85,6 @@ def itemsize(tensor: Any) -> int:
 def kind_of(gradient: Any) -> str:
     """Return a name that gradients share which can be exchanged in one operation: of one dtype."""
     return f"gradients_{gradient.dtype}"
-
-
-def exchanges_in_one() -> bool:
-    """Return True."""
-    return True
-
-
-def naming(name: str) -> AbstractContextManager[str]:
-    """Return a context that gives the name."""
-    return nullcontext(name)
 
 
 def require_exchangeable() -> None:
@@ -133,13 +103,8 @@ def require_exchangeable() -> None:
 
 def reduce_group(exchange: Any, group: list[Any], name: str) -> list[Any]:  # noqa: ARG001
     """Return gradients of one kind, reduced as an Exchange says, in one operation. Collective."""
-    sent, context = exchange.compression.compress(jnp.concatenate([gradient.ravel() for gradient in group]))
-    averages = exchange.op == jax_collectives.Average
-    if averages and exchange.predivide != 1.0:
-        sent = sent / exchange.predivide
-    flat = exchange.compression.decompress(jax_collectives.sum_in_step(sent, exchange.process_set), context)
-    if averages:
-        flat = flat / (exchange.process_set.size() / exchange.predivide)
+    sent = jnp.concatenate([gradient.ravel() for gradient in group])
+    flat = reduced_flat(exchange, sent, jax_collectives.sum_in_step)
     ends = np.cumsum([gradient.size for gradient in group])[:-1]
     parts = jnp.split(flat, ends)
     return [part.reshape(gradient.shape) for part, gradient in zip(parts, group, strict=True)]
@@ -170,11 +135,6 @@ def rank_of(value: Any) -> int:
     return int(jnp.ndim(value))
 
 
-def rows(value: Any) -> int:
-    """Return the number of rows."""
-    return int(value.shape[0])
-
-
 def stop_gradient(value: Any) -> Any:
     """Return the value, as a constant of the loss."""
     return jax.lax.stop_gradient(value)
@@ -185,31 +145,16 @@ def cond(condition: Any, if_true: Callable[[], Any], if_false: Callable[[], Any]
     return jax.tree_util.tree_map(lambda one, other: jnp.where(condition, one, other), if_true(), if_false())
 
 
-def after(tensors: Sequence[Any]) -> AbstractContextManager[Any]:  # noqa: ARG001 (TensorFlow's)
-    """Return an empty context."""
-    return nullcontext()
-
-
 def outside_of_graphs() -> AbstractContextManager[Any]:
     """Return a context in which what is made has a value."""
     context: AbstractContextManager[Any] = jax.ensure_compile_time_eval()
     return context
 
 
-def on_device(name: str) -> AbstractContextManager[Any]:
-    """Return a context that runs on a device; "" leaves it to Keras."""
-    return keras.device(name) if name else nullcontext()
-
-
 def times(gradient: Any, factor: Any) -> Any:
     """Return a gradient times a scalar; zeros where that is 0, also for what is not a number."""
     factor = jnp.asarray(factor, gradient.dtype)
     return jnp.where(factor == 0, jnp.zeros_like(gradient), gradient * factor)
-
-
-def is_slices(gradient: Any) -> bool:  # noqa: ARG001 (TensorFlow's)
-    """Return False: a gradient of Keras's embedding is dense here."""
-    return False
 
 
 def densified(gradient: Any) -> Any:
@@ -233,11 +178,6 @@ def zeros_for(variable: Any) -> Any:
         f"backward_passes_per_step above 1, for {getattr(variable, 'path', 'a variable')}",
         "Pass gradient_accumulation_steps to the Keras optimizer; it takes the mean of their gradients.",
     )
-
-
-def buffers_of(model: Any) -> list[Any]:  # noqa: ARG001 (PyTorch's)
-    """Return nothing: all that a model keeps are Keras's variables."""
-    return []
 
 
 def is_variable(value: Any) -> bool:
@@ -268,12 +208,6 @@ def broadcast_into(variables: Sequence[Any], root_rank: int, process_set: Any) -
         variable.assign(jax_collectives.broadcast(tensor(variable), root_rank, process_set=process_set))
 
 
-def seed_of_program() -> int | None:
-    """Return the seed of `keras.utils.set_random_seed`; None where none was set."""
-    seed: int | None = get_random_seed()
-    return seed
-
-
 def random_states() -> dict[str, RandomState]:
     """Return nothing: JAX draws from keys that it is given."""
     return {}
@@ -285,15 +219,7 @@ def seed_state() -> None:
 
 def set_seed_state(seed: int, state: Any) -> None:  # noqa: ARG001
     """Set the program's seed."""
-    set_global_attribute(GLOBAL_RANDOM_SEED, seed)
-
-
-def state_of_orders() -> None:
-    """Return None: Keras draws orders from NumPy's state."""
-
-
-def set_state_of_orders(state: Any) -> None:
-    """Do nothing."""
+    set_seed_of_program(seed)
 
 
 def distributed_by(model: Any) -> str | None:  # noqa: ARG001
@@ -305,11 +231,6 @@ def distributed_by(model: Any) -> str | None:  # noqa: ARG001
 def errors_of_steps() -> tuple[type[Exception], ...]:
     """Return what a model raises on batches that do not fit it."""
     return (RuntimeError, TypeError, ValueError)
-
-
-def unconverted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function."""
-    return function
 
 
 def make_train_function(
@@ -374,19 +295,6 @@ def take_step(model: Any, batch: Any) -> None:
     model._jax_state = dict(zip(parts, state, strict=True))
     model._jax_state_synced = False
     model.jax_state_sync()
-
-
-def join() -> int:
-    """Raise: JAX has no such operation.
-
-    Raises:
-        InvalidInput: always.
-    """
-    raise InvalidInput(
-        "hvd.join is Horovod's, and Keras on JAX exchanges by JAX.",
-        "hvd.join()",
-        "Train with fit, which waits for ranks that have no batch left; or give all ranks as many batches.",
-    )
 
 
 def _checksum(value: Any) -> Any:

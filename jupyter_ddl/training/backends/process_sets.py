@@ -9,6 +9,7 @@ from enum import IntEnum
 from typing import Any
 
 from jupyter_ddl.engine import rank_state
+from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.training.backends.environment_ranks import rank, size
 
 
@@ -21,6 +22,20 @@ class Op(IntEnum):
     Min = 3
     Max = 4
     Product = 5
+
+
+class Plain:
+    """Sends values as they are."""
+
+    @staticmethod
+    def compress(tensor: Any) -> tuple[Any, Any]:
+        """Return what is sent, and what its receiver needs to know."""
+        return tensor, None
+
+    @staticmethod
+    def decompress(tensor: Any, _context: Any) -> Any:
+        """Return what was sent."""
+        return tensor
 
 
 class ProcessSet:
@@ -45,6 +60,31 @@ class ProcessSet:
     def rank(self) -> int:
         """Return which of them this is."""
         return rank() if self.ranks is None else self.ranks.index(rank())
+
+    def rows_of(self, count: int) -> slice:
+        """Return this rank's of so many rows; the first ranks have one more where they do not divide evenly."""
+        each, more = divmod(count, self.size())
+        mine = self.rank()
+        start = mine * each + min(mine, more)
+        return slice(start, start + each + (mine < more))
+
+    def rows_sent(self, count: int, splits: Any) -> list[int]:
+        """Return how many of so many rows go to each rank.
+
+        Args:
+            count: rows in all.
+            splits: how many go to each; None for equally many.
+
+        Raises:
+            InvalidInput: they do not add up to all.
+        """
+        size = self.size()
+        sent = [count // size] * size if splits is None else [int(number) for number in splits]
+        if sum(sent) != count:
+            raise InvalidInput(
+                "hvd.alltoall sends each row to one rank.", f"{count} rows, splits={sent}", "Pass splits=[...]."
+            )
+        return sent
 
 
 # Horovod's name of the set of all ranks.

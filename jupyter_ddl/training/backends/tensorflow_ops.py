@@ -10,13 +10,10 @@ import horovod.tensorflow as hvd
 import keras
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.eager import context
 
 from jupyter_ddl.training.backends import tensorflow_site_exchange
-from jupyter_ddl.training.backends.interface import RandomState
 from jupyter_ddl.training.backends.made_functions import UNCOMPILED, attributes_set
-from jupyter_ddl.training.backends.tensorflow_clock import TensorFlowClock, samples_in, tensors_in
-from jupyter_ddl.training.backends.tensorflow_exchange import reduce_group, require_exchangeable
+from jupyter_ddl.training.backends.tensorflow_clock import TensorFlowClock
 from jupyter_ddl.training.backends.tensorflow_last_batch import KeptBatch
 
 if TYPE_CHECKING:
@@ -25,9 +22,9 @@ if TYPE_CHECKING:
 
     from jupyter_ddl.training.backends.interface import Number
 
-__all__ = ["reduce_group", "require_exchangeable", "samples_in", "tensors_in"]
-
 _BITS = {1: tf.int8, 2: tf.int16, 4: tf.int32, 8: tf.int64}
+
+make_clock, make_last_batch = TensorFlowClock, KeptBatch
 
 
 def number(value: float, dtype: str, name: str) -> Number:
@@ -35,16 +32,6 @@ def number(value: float, dtype: str, name: str) -> Number:
     with tf.init_scope():
         made: Number = tf.Variable(value, dtype=dtype, trainable=False, name=name)
         return made
-
-
-def make_clock() -> TensorFlowClock:
-    """Return a clock."""
-    return TensorFlowClock()
-
-
-def make_last_batch() -> KeptBatch:
-    """Return what keeps a batch."""
-    return KeptBatch()
 
 
 def tensor(value: Any) -> Any:
@@ -84,31 +71,6 @@ def equal(value: Any, other: Any) -> Any:
 def runs_at_once() -> bool:
     """Return whether operations run as they are called, and are not traced."""
     return bool(tf.executing_eagerly())
-
-
-def is_functional() -> bool:
-    """Return False."""
-    return False
-
-
-def unchanged_unless(condition: Any) -> AbstractContextManager[None]:  # noqa: ARG001 (JAX's)
-    """Return an empty context: the optimizer asks by itself whether to update."""
-    return nullcontext()
-
-
-def is_one_program() -> bool:
-    """Return False."""
-    return False
-
-
-def can_be_read(optimizer: Any) -> bool:  # noqa: ARG001 (JAX's)
-    """Return True."""
-    return True
-
-
-def take_step(model: Any, batch: Any) -> None:
-    """Take a step of a model's training outside of Keras's loop."""
-    model.train_function([batch])
 
 
 def divided(gradient: Any, divisor: int) -> Any:
@@ -258,11 +220,6 @@ def zeros_for(variable: Any) -> Any:
         return tf.Variable(tf.zeros(variable.shape, variable.dtype), trainable=False, name="sum_of_gradients")
 
 
-def buffers_of(model: Any) -> list[Any]:  # noqa: ARG001 (PyTorch's)
-    """Return nothing: all that a model keeps are weights of Keras's."""
-    return []
-
-
 def is_variable(value: Any) -> bool:
     """Return whether a value is a variable, Keras's or TensorFlow's."""
     return isinstance(value, (keras.Variable, tf.Variable))
@@ -298,42 +255,6 @@ def broadcast_into(variables: Sequence[Any], root_rank: int, process_set: Any) -
 
     # In one graph, so that Horovod gets all of them at once and can send them together.
     tf.function(broadcast_all, autograph=False).get_concrete_function()()
-
-
-def seed_of_program() -> int | None:
-    """Return TensorFlow's seed; None where none was set."""
-    seed: int | None = context.global_seed()
-    return seed
-
-
-def random_states() -> dict[str, RandomState]:
-    """Return the state from which operations get their seeds, where one was set."""
-    # Source: tensorflow 2.21, python/eager/context.py, _set_global_seed
-    generator: Any = context.context()._rng if context.global_seed() is not None else None
-    if generator is None:
-        return {}
-    return {"tensorflow": RandomState(generator.getstate, generator.setstate, generator.seed)}
-
-
-def seed_state() -> Any:
-    """Return the state from which operations get their seeds, as JSON can hold it."""
-    version, numbers, gauss = context.context()._rng.getstate()
-    return [version, list(numbers), gauss]
-
-
-def set_seed_state(seed: int, state: Any) -> None:
-    """Set the program's seed, and the state that it had come to."""
-    version, numbers, gauss = state
-    context.set_global_seed(seed)
-    context.context()._rng.setstate((version, tuple(numbers), gauss))
-
-
-def state_of_orders() -> None:
-    """Return None: a pipeline's orders are drawn from its seed."""
-
-
-def set_state_of_orders(state: Any) -> None:
-    """Do nothing."""
 
 
 def distributed_by(model: Any) -> str | None:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
 import torch
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def dense_parts(value: Any) -> list[Any] | None:
@@ -29,18 +25,3 @@ def rows_of_sparse(part: Any, start: Any, stop: Any) -> Any:
     if not isinstance(part, torch.Tensor) or part.layout is not torch.sparse_coo:
         return None
     return part.index_select(0, torch.arange(start, stop, device=part.device))
-
-
-def portable(part: Any) -> Any:
-    """Return an array."""
-    return np.asarray(part)
-
-
-def from_portable(portable: Any) -> Any:
-    """Return the array."""
-    return portable
-
-
-def joined(parts: Sequence[Any]) -> Any:
-    """Return the rows of several arrays, as Keras's `predict` joins its batches."""
-    return np.concatenate(parts)

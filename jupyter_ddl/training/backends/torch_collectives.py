@@ -17,6 +17,7 @@ from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.training.backends.environment_ranks import cross_rank, local_rank, local_size, rank, size
 from jupyter_ddl.training.backends.process_sets import (
     Op,
+    Plain,
     ProcessSet,
     add_process_set,
     global_process_set,
@@ -52,18 +53,6 @@ _OF_TORCH = {
 }
 
 
-class _Plain:
-    """Sends tensors as they are."""
-
-    @staticmethod
-    def compress(tensor: torch.Tensor) -> tuple[torch.Tensor, Any]:
-        return tensor, None
-
-    @staticmethod
-    def decompress(tensor: torch.Tensor, _context: Any) -> torch.Tensor:
-        return tensor
-
-
 class _Half:
     """Sends floating point as float16."""
 
@@ -79,7 +68,7 @@ class _Half:
 class Compression:
     """What travels, by Horovod's names."""
 
-    none = _Plain
+    none = Plain
     fp16 = _Half
 
 
@@ -209,10 +198,7 @@ def reducescatter(
         prescale_factor=prescale_factor,
         postscale_factor=postscale_factor,
     )
-    each, more = divmod(len(reduced), process_set.size())
-    own = process_set.rank()
-    start = own * each + min(own, more)
-    return reduced[start : start + each + (own < more)]
+    return reduced[process_set.rows_of(len(reduced))]
 
 
 def alltoall(
@@ -223,12 +209,7 @@ def alltoall(
     process_set: ProcessSet = global_process_set,
 ) -> Any:
     """Return the rows that all ranks send to this one; with `splits`, also how many each has sent."""
-    count = process_set.size()
-    rows = [len(tensor) // count] * count if splits is None else [int(number) for number in splits]
-    if sum(rows) != len(tensor):
-        raise InvalidInput(
-            "hvd.alltoall sends each row to one rank.", f"{len(tensor)} rows, splits={rows}", "Pass splits=[...]."
-        )
+    rows = process_set.rows_sent(len(tensor), splits)
     own = process_set.rank()
     # gloo has no such operation for rows of different numbers.
     every = allgather_object([part.cpu() for part in tensor.detach().split(rows)], process_set=process_set)

@@ -8,48 +8,25 @@ from typing import TYPE_CHECKING, Any
 import keras
 import numpy as np
 import torch
-from keras.src.backend.common.global_state import set_global_attribute
-from keras.src.utils.rng_utils import GLOBAL_RANDOM_SEED, get_random_seed
 
-from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.training.backends import torch_collectives
+from jupyter_ddl.training.backends.flat_exchange import reduced_flat
 from jupyter_ddl.training.backends.interface import RandomState
+from jupyter_ddl.training.backends.keras_seed import set_seed_of_program
 from jupyter_ddl.training.backends.made_functions import UNCOMPILED, attributes_set
 from jupyter_ddl.training.backends.site_exchange import reduced, require_plain, site_exchanger
-from jupyter_ddl.training.backends.torch_clock import TorchClock, samples_in, tensors_in
-from jupyter_ddl.training.backends.torch_variables import (
-    Buffer,
-    GradientSum,
-    HostNumber,
-    ReferredBatch,
-    array,
-    buffers_of,
-    dtype_of,
-)
+from jupyter_ddl.training.backends.torch_clock import TorchClock
+from jupyter_ddl.training.backends.torch_variables import Buffer, GradientSum, HostNumber, ReferredBatch, dtype_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
-__all__ = ["array", "buffers_of", "samples_in", "tensors_in"]
-
 _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _LARGEST_HALF = torch.finfo(torch.float16).max
 
 
-def number(value: float, dtype: str, name: str) -> HostNumber:
-    """Return a number that steps change."""
-    return HostNumber(value, dtype, name)
-
-
-def make_clock() -> TorchClock:
-    """Return a clock."""
-    return TorchClock()
-
-
-def make_last_batch() -> ReferredBatch:
-    """Return what keeps a batch."""
-    return ReferredBatch()
+number, make_clock, make_last_batch = HostNumber, TorchClock, ReferredBatch
 
 
 def tensor(value: Any) -> torch.Tensor:
@@ -86,36 +63,6 @@ def runs_at_once() -> bool:
     return True
 
 
-def is_functional() -> bool:
-    """Return False."""
-    return False
-
-
-def unchanged_unless(condition: Any) -> AbstractContextManager[None]:  # noqa: ARG001 (JAX's)
-    """Return an empty context: the optimizer asks by itself whether to update."""
-    return nullcontext()
-
-
-def is_one_program() -> bool:
-    """Return False."""
-    return False
-
-
-def can_be_read(optimizer: Any) -> bool:  # noqa: ARG001 (JAX's)
-    """Return True."""
-    return True
-
-
-def take_step(model: Any, batch: Any) -> None:
-    """Take a step of a model's training outside of Keras's loop."""
-    model.train_function([batch])
-
-
-def divided(gradient: torch.Tensor, divisor: int) -> torch.Tensor:
-    """Return a gradient divided by a number."""
-    return gradient / divisor
-
-
 def itemsize(tensor: Any) -> int:
     """Return the bytes of an element of a tensor or a variable."""
     return int(dtype_of(tensor.dtype).itemsize)
@@ -126,16 +73,6 @@ def kind_of(gradient: torch.Tensor) -> str:
     return f"gradients_{gradient.dtype}_{gradient.device}"
 
 
-def exchanges_in_one() -> bool:
-    """Return True."""
-    return True
-
-
-def naming(name: str) -> AbstractContextManager[str]:
-    """Return a context that gives the name."""
-    return nullcontext(name)
-
-
 def require_exchangeable() -> None:
     """Do nothing: a step that torch.compile has compiled calls the exchange as it is."""
 
@@ -143,24 +80,15 @@ def require_exchangeable() -> None:
 @torch.no_grad()
 def reduce_group(exchange: Any, group: list[torch.Tensor], name: str) -> list[torch.Tensor]:  # noqa: ARG001
     """Return gradients of one kind, reduced as an Exchange says, in one operation. Collective."""
-    sent, context = exchange.compression.compress(torch.cat([gradient.reshape(-1) for gradient in group]))
+    flat = torch.cat([gradient.reshape(-1) for gradient in group])
     exchanger = site_exchanger()
-    if exchanger is not None:
+    if exchanger is None:
+        flat = reduced_flat(exchange, flat, torch_collectives.sum_in_place)
+    else:
         require_plain(exchange)
+        sent, context = exchange.compression.compress(flat)
         answer = torch.as_tensor(reduced(exchanger, exchange, sent.cpu().numpy())).to(sent)
-        return _divided_up(exchange.compression.decompress(answer, context), group)
-    averages = exchange.op == torch_collectives.Average
-    if averages and exchange.predivide != 1.0:
-        sent = sent / exchange.predivide
-    summed = torch_collectives.sum_in_place(sent, exchange.process_set)
-    flat = exchange.compression.decompress(summed, context)
-    if averages:
-        flat = flat / (exchange.process_set.size() / exchange.predivide)
-    return _divided_up(flat, group)
-
-
-def _divided_up(flat: torch.Tensor, group: list[torch.Tensor]) -> list[torch.Tensor]:
-    """Return the parts of one long gradient, each with the shape of the gradient that went in."""
+        flat = exchange.compression.decompress(answer, context)
     parts = flat.split([gradient.numel() for gradient in group])
     return [part.view_as(gradient) for part, gradient in zip(parts, group, strict=True)]
 
@@ -188,11 +116,6 @@ def total(value: torch.Tensor) -> torch.Tensor:
 def rank_of(value: torch.Tensor) -> int:
     """Return the number of dimensions."""
     return int(value.ndim)
-
-
-def rows(value: torch.Tensor) -> int:
-    """Return the number of rows."""
-    return int(value.shape[0])
 
 
 def stop_gradient(value: torch.Tensor) -> torch.Tensor:
@@ -228,19 +151,9 @@ def without_gradients() -> AbstractContextManager[Any]:
     return context
 
 
-def after(tensors: Sequence[Any]) -> AbstractContextManager[Any]:  # noqa: ARG001 (TensorFlow's)
-    """Return an empty context: PyTorch runs operations in their order."""
-    return nullcontext()
-
-
 def outside_of_graphs() -> AbstractContextManager[Any]:
     """Return an empty context."""
     return nullcontext()
-
-
-def on_device(name: str) -> AbstractContextManager[Any]:
-    """Return a context that runs on a device; "" leaves it to Keras."""
-    return keras.device(name) if name else nullcontext()
 
 
 def times(gradient: torch.Tensor, factor: Any) -> torch.Tensor:
@@ -248,11 +161,6 @@ def times(gradient: torch.Tensor, factor: Any) -> torch.Tensor:
     if float(factor) == 0.0:
         return torch.zeros_like(gradient)
     return gradient * float(factor)
-
-
-def is_slices(gradient: Any) -> bool:  # noqa: ARG001 (TensorFlow's)
-    """Return False: a gradient of Keras's embedding is dense here."""
-    return False
 
 
 def densified(gradient: Any) -> Any:
@@ -301,12 +209,6 @@ def broadcast_into(variables: Sequence[Any], root_rank: int, process_set: Any) -
             variable.copy_(sent) if isinstance(variable, torch.Tensor) else variable.assign(sent)
 
 
-def seed_of_program() -> int | None:
-    """Return the seed of `keras.utils.set_random_seed`; None where none was set."""
-    seed: int | None = get_random_seed()
-    return seed
-
-
 def random_states() -> dict[str, RandomState]:
     """Return the state from which PyTorch draws on the host, as shuffles do."""
 
@@ -323,7 +225,7 @@ def seed_state() -> str:
 
 def set_seed_state(seed: int, state: str) -> None:
     """Set the program's seed, and the state that it had come to."""
-    set_global_attribute(GLOBAL_RANDOM_SEED, seed)
+    set_seed_of_program(seed)
     random_states()["torch"].set(bytes.fromhex(state))
 
 
@@ -347,11 +249,6 @@ def errors_of_steps() -> tuple[type[Exception], ...]:
     return (RuntimeError, ValueError)
 
 
-def unconverted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function."""
-    return function
-
-
 def make_train_function(
     stock: Callable[..., Any],
     model: Any,
@@ -370,19 +267,6 @@ def make_train_function(
     taken = step_around(lambda data: made([data]))
     model.train_function = lambda batches: taken(batches[0])
     return answer
-
-
-def join() -> int:
-    """Raise: torch.distributed has no such operation.
-
-    Raises:
-        InvalidInput: always.
-    """
-    raise InvalidInput(
-        "hvd.join is Horovod's, and Keras on PyTorch exchanges by torch.distributed.",
-        "hvd.join()",
-        "Train with fit, which waits for ranks that have no batch left; or give all ranks as many batches.",
-    )
 
 
 def _checksum(value: torch.Tensor) -> torch.Tensor:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from jupyter_ddl.training.backends.made_functions import attributes_set
 from jupyter_ddl.training.backends.tensorflow_clock import tensors_in
 
 if TYPE_CHECKING:
@@ -39,12 +40,5 @@ def make_test_function(stock: Callable[..., Any], model: Any, force: bool = Fals
         with tf.control_dependencies(tensors_in(data)):
             return users_step(data)
 
-    # Past Keras's own __setattr__, which would track it as a part of the model.
-    before = model.__dict__.get("test_step")
-    model.__dict__["test_step"] = test_step
-    try:
+    with attributes_set(model, test_step=test_step):
         return stock(model, force)
-    finally:
-        del model.__dict__["test_step"]
-        if before is not None:
-            model.__dict__["test_step"] = before

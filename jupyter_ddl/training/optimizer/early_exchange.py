@@ -16,7 +16,7 @@ from tensorflow.python import pywrap_tfe
 
 from jupyter_ddl.host.patching import Layer, patch
 from jupyter_ddl.training import step
-from jupyter_ddl.training.optimizer.local_variables import LocalVariables, reduce_in_step
+from jupyter_ddl.training.optimizer.local_variables import reduce_early
 from jupyter_ddl.training.optimizer.tape import DistributedTapeMixin
 from jupyter_ddl.training.unconverted import unconverted, unconverted_around
 
@@ -49,16 +49,6 @@ def _exchanged(now: step.Step, found: Any, sources: Any) -> Any:
 
     Collective: every rank must call this, in the same order.
     """
-    assert now.exchange is not None
-    variables, gradients = tf.nest.flatten(sources), tf.nest.flatten(found)
-    places = [i for i, source in enumerate(variables) if is_trained(source)]
-    if not places:
-        return found
-    trained = [variables[i] for i in places]
-    # Again even if exchanged in this step: it may be of another loss, or at other weights.
-    now.forget_exchanged(trained)
-    reduced = reduce_in_step(now.exchange, LocalVariables(), [gradients[i] for i in places], trained)
-    now.note_exchanged(trained)
-    for i, gradient in zip(places, reduced, strict=True):
-        gradients[i] = gradient
-    return tf.nest.pack_sequence_as(found, gradients)
+    variables = [source if is_trained(source) else None for source in tf.nest.flatten(sources)]
+    gradients = reduce_early(now, tf.nest.flatten(found), variables)
+    return found if gradients is None else tf.nest.pack_sequence_as(found, gradients)

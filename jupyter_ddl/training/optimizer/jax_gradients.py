@@ -16,7 +16,7 @@ import jax
 from jupyter_ddl.host.patching import Layer, patch
 from jupyter_ddl.training import step
 from jupyter_ddl.training.backends import jax_program
-from jupyter_ddl.training.optimizer.local_variables import LocalVariables, reduce_in_step
+from jupyter_ddl.training.optimizer.local_variables import reduce_early
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,14 +65,5 @@ def _exchanged(found: Any, args: tuple[Any, ...], argnums: Any) -> Any:
     # Within another function of gradients values are others: it is part of a larger formula.
     flat, structure = jax.tree_util.tree_flatten(found)
     variables = [trained.get(id(value)) for value in jax.tree_util.tree_leaves(of)]
-    places = [i for i, variable in enumerate(variables) if variable is not None]
-    if not places:
-        return found
-    chosen = [variables[i] for i in places]
-    # Again even if exchanged in this step: it may be of another loss, or at other weights.
-    now.forget_exchanged(chosen)
-    reduced = reduce_in_step(now.exchange, LocalVariables(), [flat[i] for i in places], chosen)
-    now.note_exchanged(chosen)
-    for i, gradient in zip(places, reduced, strict=True):
-        flat[i] = gradient
-    return jax.tree_util.tree_unflatten(structure, flat)
+    gradients = reduce_early(now, flat, variables)
+    return found if gradients is None else jax.tree_util.tree_unflatten(structure, gradients)

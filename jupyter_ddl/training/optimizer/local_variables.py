@@ -76,5 +76,28 @@ def reduce_in_step(
     return [by_position.get(i, gradient) for i, gradient in enumerate(gradients)]
 
 
+def reduce_early(now: step.Step, gradients: Sequence[Any], variables: Sequence[Any]) -> list[Any] | None:
+    """Return gradients, those of trained variables reduced over all ranks, before the program's step uses them.
+
+    Collective, where one is: every rank must call this, in the same order.
+
+    Args:
+        now: the step, whose `exchange` reduces.
+        gradients: of each variable.
+        variables: None for what is not trained. Where none is, the answer is None, too.
+    """
+    places = [i for i, variable in enumerate(variables) if variable is not None]
+    if not places:
+        return None
+    assert now.exchange is not None
+    trained = [variables[i] for i in places]
+    # Again even if exchanged in this step: it may be of another loss, or at other weights.
+    now.forget_exchanged(trained)
+    reduced = reduce_in_step(now.exchange, LocalVariables(), [gradients[i] for i in places], trained)
+    now.note_exchanged(trained)
+    by_position = dict(zip(places, reduced, strict=True))
+    return [by_position.get(i, gradient) for i, gradient in enumerate(gradients)]
+
+
 def _divided(gradient: Any, divisor: int) -> Any:
     return gradient if gradient is None or divisor == 1 else ops.divided(gradient, divisor)
