@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from json_schema import schema
-from typescript import events_ts, hub_ts
+from typescript import event_fields_ts, events_ts, hub_ts
 
 from jupyter_ddl.protocol import events, hub_messages, rank_answers
 from jupyter_ddl.protocol.codec import encode
@@ -37,6 +37,7 @@ HERE = Path(__file__).resolve().parent
 SCHEMA = HERE / "events.schema.json"
 FIXTURE = HERE / "events.fixture.json"
 TYPES = HERE.parent / "src" / "model" / "events.ts"
+FIELDS = TYPES.with_name("event_fields.ts")
 HUB_TYPES = HERE.parent / "src" / "model" / "hub_messages.ts"
 HUB_SCHEMA = HERE / "hub.schema.json"
 HUB_FIXTURE = HERE / "hub.fixture.json"
@@ -221,6 +222,7 @@ def files() -> dict[Path, str]:
         SCHEMA: _json(schema(kinds, "An event of jupyter_ddl", "events.py")),
         FIXTURE: _json([encode(example) for example in EXAMPLES]),
         TYPES: events_ts(kinds),
+        FIELDS: event_fields_ts(kinds),
         HUB_SCHEMA: _json(schema(messages, "A message between kernel, hub and browser", "hub_messages.py")),
         HUB_TYPES: hub_ts(),
         HUB_FIXTURE: _json([encode(example) for example in HUB_EXAMPLES]),

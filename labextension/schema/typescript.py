@@ -29,8 +29,13 @@ _FIELD = (
 
 def events_ts(kinds: tuple[Any, ...]) -> str:
     """Return the types of the events."""
-    lines = ["", *_interfaces(kinds), *_union("DdlEvent", kinds), *_table("DdlEvent", kinds), *_FIELD]
-    return _generated("events.py", lines)
+    return _generated("events.py", ["", *_interfaces(kinds), *_union("DdlEvent", kinds)[:-1]])
+
+
+def event_fields_ts(kinds: tuple[Any, ...]) -> str:
+    """Return what is checked of the events' fields."""
+    lines = ["import type { DdlEvent } from './events';", "", *_FIELD, "", *_table("DdlEvent", kinds)]
+    return _generated("events.py", lines[:-1])
 
 
 def hub_ts() -> str:
@@ -38,7 +43,7 @@ def hub_ts() -> str:
     to_browser, from_browser = get_args(hub_messages.ToBrowser), get_args(hub_messages.FromBrowser)
     # Parts of events too: the types of those are written beside the events.
     shared = parts_of(get_args(events.Event))
-    lines = ["import type { Fault, Field } from './events';", ""]
+    lines = ["import type { Field } from './event_fields';", "import type { Fault } from './events';", ""]
     lines += _interfaces((*to_browser, *from_browser), without=shared)
     lines += [*_union("ToBrowser", to_browser), *_union("FromBrowser", from_browser), *_table("ToBrowser", to_browser)]
     return _generated("hub_messages.py", lines[:-1])

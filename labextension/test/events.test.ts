@@ -1,7 +1,7 @@
 // The examples that Python writes are events here, and what is none is refused.
 import { describe, expect, it } from 'vitest';
 import fixture from '../schema/events.fixture.json';
-import { FIELDS } from '../src/model/events';
+import { FIELDS } from '../src/model/event_fields';
 import { parseEvent } from '../src/model/parse';
 
 /** What an example is once it is read: its words for NaN and the infinities are numbers. */

@@ -1,5 +1,6 @@
 // Generated from jupyter_ddl/protocol/hub_messages.py by `make schema`; not to be edited.
-import type { Fault, Field } from './events';
+import type { Field } from './event_fields';
+import type { Fault } from './events';
 
 /** One rank, as a panel shows it. */
 export interface RankState {

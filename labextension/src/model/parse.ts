@@ -1,5 +1,6 @@
 // JSON to events. A newer kernel's additions are left out; what is no event is reported as such.
-import { FIELDS, type DdlEvent, type Field } from './events';
+import { FIELDS, type Field } from './event_fields';
+import type { DdlEvent } from './events';
 
 /** JSON has no NaN and no infinity, and a loss may be either: they come as these words (jupyter_ddl/protocol/codec.py). */
 const NUMBERS: ReadonlyMap<unknown, number> = new Map([
