@@ -21,8 +21,9 @@ from jupyter_ddl.host import untrusted_files
 from jupyter_ddl.host.threads import ErrorsOnce, Supervised, described
 from jupyter_ddl.protocol import requests
 from jupyter_ddl.protocol.codec import as_json, decode
-from jupyter_ddl.protocol.events import Event, RankFailed, RankFinished, RankLost
+from jupyter_ddl.protocol.events import Event, RankFailed, RankFinished
 from jupyter_ddl.protocol.faults import Facts, Fault
+from jupyter_ddl.protocol.rank_life import RankLost
 from jupyter_ddl.protocol.untrusted_json import parse_json
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from jupyter_ddl.protocol.events import RankReady
     from jupyter_ddl.protocol.faults import Cause
+    from jupyter_ddl.protocol.rank_life import RankReady
 
 _TAIL_LINES = 20
 # The end of what mpiexec printed, which says how it ended. Before that stands what ranks printed between cells.

@@ -17,8 +17,9 @@ from jupyter_ddl.protocol.requests import DescribeHost
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from jupyter_ddl.protocol.events import Event, RankReady
+    from jupyter_ddl.protocol.events import Event
     from jupyter_ddl.protocol.host_topology import HostTopology
+    from jupyter_ddl.protocol.rank_life import RankReady
     from jupyter_ddl.protocol.transport import RankTransport
 
 # A driver without its persistence mode initialises each GPU first.

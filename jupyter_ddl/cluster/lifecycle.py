@@ -27,8 +27,8 @@ from jupyter_ddl.cluster.use_lock import UseLock
 from jupyter_ddl.errors import ClusterError, ClusterLost, ClusterStartFailed
 from jupyter_ddl.host.clock import MONOTONIC
 from jupyter_ddl.host.threads import ErrorsOnce
-from jupyter_ddl.protocol.events import RankLost, RankReady, RankSilent, RankWarm
 from jupyter_ddl.protocol.faults import Facts, Fault
+from jupyter_ddl.protocol.rank_life import RankLost, RankReady, RankSilent, RankWarm
 from jupyter_ddl.protocol.requests import Describe, EndAsked, ReleaseAsked
 from jupyter_ddl.views.fault import describe
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from jupyter_ddl.launch.remote_processes import RemoteProcesses
-    from jupyter_ddl.protocol.events import RankReady
+    from jupyter_ddl.protocol.rank_life import RankReady
 
 
 def lost_host(

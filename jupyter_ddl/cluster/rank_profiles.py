@@ -17,7 +17,7 @@ from jupyter_ddl.protocol.requests import EndProfile, ProfileRank
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from jupyter_ddl.protocol.events import RankReady
+    from jupyter_ddl.protocol.rank_life import RankReady
     from jupyter_ddl.protocol.transport import RankTransport
 
 SECONDS, HZ = 10.0, 50.0

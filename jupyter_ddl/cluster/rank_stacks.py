@@ -31,7 +31,7 @@ from jupyter_ddl.protocol.requests import LookAtStacks
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from jupyter_ddl.protocol.events import RankReady
+    from jupyter_ddl.protocol.rank_life import RankReady
     from jupyter_ddl.protocol.transport import RankTransport
 
 ANSWER_S = 1.0

@@ -21,7 +21,7 @@ from jupyter_ddl.cluster.spec import Served
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.launch.place import HERE
 from jupyter_ddl.launch.schedulers.known import place_of_job
-from jupyter_ddl.protocol.events import RankLost
+from jupyter_ddl.protocol.rank_life import RankLost
 from jupyter_ddl.views.fault import describe
 
 if TYPE_CHECKING:

@@ -18,18 +18,10 @@ from typing import TYPE_CHECKING, Any, cast
 from jupyter_ddl.cluster.deaths import Death, loss_of
 from jupyter_ddl.cluster.simulated_steps import Collective, Compute, Die, Print, Raise, Stuck, Tidy
 from jupyter_ddl.cluster.supervisor import SILENT_S
-from jupyter_ddl.protocol.events import (
-    CollectiveStalled,
-    OutputChunk,
-    RankAlive,
-    RankFailed,
-    RankFinished,
-    RankLost,
-    RankReady,
-    RankSilent,
-)
+from jupyter_ddl.protocol.events import CollectiveStalled, OutputChunk, RankFailed, RankFinished
 from jupyter_ddl.protocol.faults import Facts, Fault, Frame, RankProcess
 from jupyter_ddl.protocol.rank_answers import RankProfile, RankStacks
+from jupyter_ddl.protocol.rank_life import RankAlive, RankLost, RankReady, RankSilent
 from jupyter_ddl.protocol.requests import CellRaised, Describe, LookAtStacks, Ping, ProfileRank, Release, RunCell
 
 if TYPE_CHECKING:

@@ -31,8 +31,8 @@ from jupyter_ddl.cluster.remote_lease import RemoteLease
 from jupyter_ddl.host.lost_after import host_lost_after_s
 from jupyter_ddl.host.threads import Supervised, described
 from jupyter_ddl.launch.remote_processes import GONE, SILENT, RemoteProcesses
-from jupyter_ddl.protocol.events import RankLost, RankSilent
 from jupyter_ddl.protocol.faults import Facts, Fault, RankProcess
+from jupyter_ddl.protocol.rank_life import RankLost, RankSilent
 from jupyter_ddl.protocol.requests import Ping
 
 if TYPE_CHECKING:
@@ -40,8 +40,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container
 
     from jupyter_ddl.cluster.folder import ClusterFolder
-    from jupyter_ddl.protocol.events import Event, RankReady
+    from jupyter_ddl.protocol.events import Event
     from jupyter_ddl.protocol.faults import ProcessState
+    from jupyter_ddl.protocol.rank_life import RankReady
     from jupyter_ddl.protocol.transport import RankTransport
 
 _TICK_S = 1.0

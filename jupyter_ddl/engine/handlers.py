@@ -14,7 +14,7 @@ from jupyter_ddl.engine.profiler import Profiler
 from jupyter_ddl.engine.stack_dump import Stacks
 from jupyter_ddl.engine.values import Values
 from jupyter_ddl.protocol.codec import decode
-from jupyter_ddl.protocol.events import RankAlive, RankReady
+from jupyter_ddl.protocol.rank_life import RankAlive, RankReady
 from jupyter_ddl.protocol.requests import (
     MESSAGE_TYPE,
     DebugRank,

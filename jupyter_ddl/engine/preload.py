@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING
 from jupyter_ddl.engine import devices
 from jupyter_ddl.host import import_hooks
 from jupyter_ddl.host.patching import Layer, instead, patch
-from jupyter_ddl.protocol.events import RankWarm
 from jupyter_ddl.protocol.frameworks import NONE, imports_keras
+from jupyter_ddl.protocol.rank_life import RankWarm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -31,8 +31,9 @@ from jupyter_ddl.engine.timelines.timeline_file import record_script, recorded
 from jupyter_ddl.host import import_hooks
 from jupyter_ddl.host.run_files import RunFiles
 from jupyter_ddl.protocol.codec import as_line
-from jupyter_ddl.protocol.events import RankFailed, RankFinished, RankReady, RankWarm
+from jupyter_ddl.protocol.events import RankFailed, RankFinished
 from jupyter_ddl.protocol.rank_files import EVENTS, STEPS, TIMELINE
+from jupyter_ddl.protocol.rank_life import RankReady, RankWarm
 from jupyter_ddl.protocol.requests import LookAtStacks, Release, ReportStall
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from jupyter_ddl.host.threads import print_error
 from jupyter_ddl.kernel.horovod_schedule import HorovodTurns
-from jupyter_ddl.protocol.events import RankAlive, RankLost, RankSilent
 from jupyter_ddl.protocol.faults import Remedy
+from jupyter_ddl.protocol.rank_life import RankAlive, RankLost, RankSilent
 from jupyter_ddl.protocol.rank_sets import compact
 from jupyter_ddl.protocol.requests import (
     CellRaised,

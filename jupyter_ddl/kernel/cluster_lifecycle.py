@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.kernel.active_runs import ActiveRuns
     from jupyter_ddl.kernel.incarnation import Incarnation
     from jupyter_ddl.kernel.observers import Observers
-    from jupyter_ddl.protocol.events import RankLost
+    from jupyter_ddl.protocol.rank_life import RankLost
     from jupyter_ddl.runs.run import Run
 
 _log = logging.getLogger("jupyter_ddl.cluster")

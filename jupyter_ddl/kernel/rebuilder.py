@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.kernel.bring_up import Launch
     from jupyter_ddl.kernel.cluster_lifecycle import ClusterLifecycle
     from jupyter_ddl.kernel.setup_cells import SetupCells
-    from jupyter_ddl.protocol.events import RankLost
+    from jupyter_ddl.protocol.rank_life import RankLost
     from jupyter_ddl.runs.run import Run
 
 

@@ -22,7 +22,8 @@ from jupyter_ddl.kernel.run_release import RunRelease
 from jupyter_ddl.kernel.run_result import Circumstances, conclude, fault_of
 from jupyter_ddl.kernel.run_views import Notes
 from jupyter_ddl.kernel.wall_time import WallTimeWarnings
-from jupyter_ddl.protocol.events import RankFailed, RankFinished, RankHeld, RankSilent, RunFinished
+from jupyter_ddl.protocol.events import RankFailed, RankFinished, RankHeld, RunFinished
+from jupyter_ddl.protocol.rank_life import RankSilent
 from jupyter_ddl.runs.unseen import last_words
 
 if TYPE_CHECKING:

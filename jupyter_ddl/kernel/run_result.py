@@ -15,8 +15,9 @@ from jupyter_ddl.runs.ending import raised
 from jupyter_ddl.views.fault import ERRORS, render_fault
 
 if TYPE_CHECKING:
-    from jupyter_ddl.protocol.events import Outcome, RankLost
+    from jupyter_ddl.protocol.events import Outcome
     from jupyter_ddl.protocol.faults import Remedy
+    from jupyter_ddl.protocol.rank_life import RankLost
     from jupyter_ddl.runs.run import Run, RunResult
 
 # The part of a rank's output, its end, in which the cause of a loss is looked for.

@@ -21,7 +21,8 @@ from jupyter_ddl.views.together import Together
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from jupyter_ddl.protocol.events import Event, RankSilent
+    from jupyter_ddl.protocol.events import Event
+    from jupyter_ddl.protocol.rank_life import RankSilent
     from jupyter_ddl.runs.run import Run
     from jupyter_ddl.views.view import View
 

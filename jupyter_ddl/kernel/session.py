@@ -48,11 +48,12 @@ if TYPE_CHECKING:
     from jupyter_ddl.kernel.rebuild_choice import Rebuild
     from jupyter_ddl.kernel.wall_time import WallTime
     from jupyter_ddl.protocol.cell_options import Options
-    from jupyter_ddl.protocol.events import RankHeld, RankReady, RankWarm
+    from jupyter_ddl.protocol.events import RankHeld
     from jupyter_ddl.protocol.faults import Fault
     from jupyter_ddl.protocol.host_topology import HostTopology
     from jupyter_ddl.protocol.hub_messages import ClusterState
     from jupyter_ddl.protocol.rank_answers import RankProfile, RankStacks
+    from jupyter_ddl.protocol.rank_life import RankReady, RankWarm
     from jupyter_ddl.runs.run import RunResult
     from jupyter_ddl.views.view import View
 

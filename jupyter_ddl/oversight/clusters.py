@@ -19,7 +19,8 @@ from jupyter_ddl.cluster.registry import host_of
 from jupyter_ddl.cluster.use_lock import is_used, last_use_s
 from jupyter_ddl.host import process_identity
 from jupyter_ddl.protocol.cluster_summaries import ClusterSummary
-from jupyter_ddl.protocol.events import RankFailed, RankFinished, RankLost
+from jupyter_ddl.protocol.events import RankFailed, RankFinished
+from jupyter_ddl.protocol.rank_life import RankLost
 from jupyter_ddl.runs.reading import run_events
 from jupyter_ddl.runs.store import CUT_OFF, RUNNING, UNKNOWN, newest_first
 

@@ -3,7 +3,7 @@
 | module | owns |
 |---|---|
 | `codec` | frozen dataclasses to JSON values and back |
-| `events` | what happened: on the ranks, and to a run |
+| `events`, `rank_life` | what happened: in a run; to a rank, whatever it runs |
 | `readings` | what a sample has of a rank's training, its device and its host |
 | `rank_answers` | what a rank answers to a request, as events |
 | `faults` | what failed, as data |

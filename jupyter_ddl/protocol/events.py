@@ -1,7 +1,8 @@
 """Defines the events: what happened on the ranks, and to a run.
 
 An **event** travels from a rank (or the session) to its readers: the cell's output, the run's folder, a dashboard.
-All that a run's record is made of stands here, however long; answers to requests are in `rank_answers`.
+Here stands what happens in a run; `rank_life` has what becomes of a rank, whatever it runs, and `rank_answers` the
+answers to requests.
 
 Order: a rank's events of a run are numbered from 1 (`n`) and arrive in that order; between ranks there is none but
 `at_s`. The session's own events of a run have the number 0.
@@ -15,50 +16,13 @@ from typing import Any, ClassVar, Literal
 from jupyter_ddl.protocol.codec import Int64, Wire
 from jupyter_ddl.protocol.faults import Fault  # noqa: TC001  get_type_hints reads it
 from jupyter_ddl.protocol.rank_answers import HostDescribed, LookedUp, RankDebugged, RankProfile, RankStacks
+from jupyter_ddl.protocol.rank_life import RankAlive, RankLost, RankReady, RankSilent, RankWarm
 from jupyter_ddl.protocol.readings import GpuReading, HostReading, TrainingReading
 
 Stream = Literal["stdout", "stderr"]
 Outcome = Literal["finished", "failed", "interrupted", "timed out", "stalled", "lost"]
 # The `name` of a failure that is no exception of the user's: a collective of all ranks, in a cell on some of them.
 COLLECTIVE_ON_SUBSET = "CollectiveOnSubset"
-
-
-@dataclass(frozen=True)
-class RankReady(Wire):
-    """A rank can run cells.
-
-    Attributes:
-        device: what the rank computes on, e.g. "GPU 2 (NVIDIA H200)" or "CPU".
-        threads: TensorFlow's intra-op threads on this rank.
-        uses_horovod: a cell has called `hvd.init()`; a kernel that attaches must know it.
-    """
-
-    type: ClassVar[str] = "rank_ready"
-    rank: Int64
-    world_size: Int64
-    local_rank: Int64
-    host: str
-    pid: Int64
-    device: str
-    threads: Int64
-    uses_horovod: bool = False
-
-
-@dataclass(frozen=True)
-class RankWarm(Wire):
-    """A rank has imported TensorFlow and Horovod, or could not.
-
-    Attributes:
-        versions: name -> version of what was imported.
-        seconds: since the rank's process began.
-        problem: why Horovod cannot be used on this rank; None when it can.
-    """
-
-    type: ClassVar[str] = "rank_warm"
-    rank: Int64
-    versions: dict[str, str]
-    seconds: float
-    problem: str | None = None
 
 
 @dataclass(frozen=True)
@@ -257,55 +221,6 @@ class RankFailed(Wire):
     given: str | None = None
     entered: Int64 | None = None
     n: Int64 = 0
-
-
-@dataclass(frozen=True)
-class RankLost(Wire):
-    """A rank's process ended, and the whole MPI job with it; `rank` is None where no rank was the first.
-
-    Attributes:
-        fault: how it ended: "lost", or "stopped" where that was requested.
-    """
-
-    type: ClassVar[str] = "rank_lost"
-    rank: Int64 | None
-    fault: Fault
-    at_s: float
-
-    @property
-    def asked(self) -> bool:
-        """Whether the ranks were stopped, by their user or with their kernel."""
-        return self.fault.kind == "stopped"
-
-
-@dataclass(frozen=True)
-class RankAlive(Wire):
-    """A rank answers: its process runs, and Python code in it can.
-
-    Attributes:
-        interrupted: the run in whose code a KeyboardInterrupt was raised last, which may still unwind; None for none.
-    """
-
-    type: ClassVar[str] = "rank_alive"
-    rank: Int64
-    interrupted: str | None = None
-
-
-@dataclass(frozen=True)
-class RankSilent(Wire):
-    """A rank has not answered for a while; or it answers again.
-
-    Attributes:
-        seconds: for how long it has not answered, or had not.
-        fault: what is known of its process; None where it is back.
-    """
-
-    type: ClassVar[str] = "rank_silent"
-    rank: Int64
-    seconds: float
-    fault: Fault | None
-    at_s: float
-    is_back: bool = False
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.protocol.events import RankFailed, RankLost, RunFinished
+from jupyter_ddl.protocol.events import RankFailed, RunFinished
 from jupyter_ddl.protocol.faults import Facts, Fault
+from jupyter_ddl.protocol.rank_life import RankLost
 from jupyter_ddl.runs.reading import causes_of
 from jupyter_ddl.runs.store import CUT_OFF, as_number
 

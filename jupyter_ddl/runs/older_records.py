@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.protocol.events import RankLost, RankSilent, StallReported
+from jupyter_ddl.protocol.events import StallReported
 from jupyter_ddl.protocol.faults import Facts, Fault, RankProcess, loss_in_words
+from jupyter_ddl.protocol.rank_life import RankLost, RankSilent
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,9 +15,9 @@ from jupyter_ddl.protocol.events import (
     RankFailed,
     RankFinished,
     RankHeld,
-    RankLost,
     RichOutput,
 )
+from jupyter_ddl.protocol.rank_life import RankLost
 from jupyter_ddl.runs.reading import causes_of
 from jupyter_ddl.runs.recorder import Recorder
 from jupyter_ddl.runs.stragglers import Stragglers

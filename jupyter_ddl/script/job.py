@@ -22,8 +22,8 @@ from jupyter_ddl.cluster.core_time import CoreTime
 from jupyter_ddl.host import run_module
 from jupyter_ddl.host.interrupts import interrupts_noted
 from jupyter_ddl.kernel.release_policy import SCRIPT, SCRIPT_INTERRUPTED, ReleasePolicy
-from jupyter_ddl.protocol.events import RankReady, RankWarm
 from jupyter_ddl.protocol.rank_answers import HostDescribed
+from jupyter_ddl.protocol.rank_life import RankReady, RankWarm
 from jupyter_ddl.protocol.requests import Release, RunScript
 from jupyter_ddl.script.host_watch import HostWatch
 from jupyter_ddl.script.launching import job, rank_environment, witnessed

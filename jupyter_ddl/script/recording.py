@@ -18,10 +18,11 @@ from jupyter_ddl.host.output_chunks import CHUNK_INTERVAL_S, Chunks
 from jupyter_ddl.host.run_files import RunFiles
 from jupyter_ddl.host.threads import ErrorsOnce
 from jupyter_ddl.protocol.codec import as_line
-from jupyter_ddl.protocol.events import RankFailed, RankFinished, RankLost, RankReady, RankWarm, RunFinished, RunStarted
+from jupyter_ddl.protocol.events import RankFailed, RankFinished, RunFinished, RunStarted
 from jupyter_ddl.protocol.host_topology import topology_record
 from jupyter_ddl.protocol.rank_answers import HostDescribed
 from jupyter_ddl.protocol.rank_files import EVENTS, LOG, STDERR_SPANS, TIMES
+from jupyter_ddl.protocol.rank_life import RankLost, RankReady, RankWarm
 from jupyter_ddl.protocol.script_pipes import STREAMS
 from jupyter_ddl.runs.folder import RunFolder, this_process
 from jupyter_ddl.runs.origin import first_line

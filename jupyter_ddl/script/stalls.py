@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from jupyter_ddl.protocol.cell_options import StallOptions
-    from jupyter_ddl.protocol.events import Event, RankReady, StallReported
+    from jupyter_ddl.protocol.events import Event, StallReported
     from jupyter_ddl.protocol.faults import Fault
+    from jupyter_ddl.protocol.rank_life import RankReady
     from jupyter_ddl.protocol.transport import RankTransport
     from jupyter_ddl.runs.run import Run
 

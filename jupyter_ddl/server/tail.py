@@ -14,7 +14,8 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.host import untrusted_files
-from jupyter_ddl.protocol.events import MetricsSample, OutputCleared, RankWarm, RichOutput, RunFinished
+from jupyter_ddl.protocol.events import MetricsSample, OutputCleared, RichOutput, RunFinished
+from jupyter_ddl.protocol.rank_life import RankWarm
 from jupyter_ddl.runs.reading import event_of, run_events
 from jupyter_ddl.runs.store import RUNNING, UNKNOWN, read_record, single_rank_samples_per_s
 from jupyter_ddl.views.event_batches import batch

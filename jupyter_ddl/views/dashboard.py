@@ -13,7 +13,8 @@ from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.protocol.events import MetricsSample, OutputChunk, OutputCleared, RankWarm, RichOutput
+from jupyter_ddl.protocol.events import MetricsSample, OutputChunk, OutputCleared, RichOutput
+from jupyter_ddl.protocol.rank_life import RankWarm
 from jupyter_ddl.views.browser_files import check_built
 from jupyter_ddl.views.event_batches import batch
 from jupyter_ddl.views.figures import Figures
@@ -25,7 +26,8 @@ from jupyter_ddl.views.spread import SPREAD_OVER, Spread
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from jupyter_ddl.protocol.events import Event, RankReady
+    from jupyter_ddl.protocol.events import Event
+    from jupyter_ddl.protocol.rank_life import RankReady
     from jupyter_ddl.views.event_batches import Entry
     from jupyter_ddl.views.publish import Publisher
     from jupyter_ddl.views.view import SingleRank

@@ -15,11 +15,11 @@ from jupyter_ddl.protocol.events import (
     OutputChunk,
     RankFailed,
     RankFinished,
-    RankLost,
     RunFinished,
     RunStarted,
     StragglerMarked,
 )
+from jupyter_ddl.protocol.rank_life import RankLost
 from jupyter_ddl.protocol.sample_means import FAR, Mean, SampleMeans, mean, total
 from jupyter_ddl.views.fault import headline
 from jupyter_ddl.views.training_progress import TrainingProgress

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jupyter_ddl.protocol.events import RankReady
+    from jupyter_ddl.protocol.rank_life import RankReady
     from jupyter_ddl.views.publish import Publisher
     from jupyter_ddl.views.view import SingleRank, View
 

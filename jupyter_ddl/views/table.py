@@ -9,7 +9,7 @@ from jupyter_ddl.protocol.aligned_rows import aligned
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jupyter_ddl.protocol.events import RankReady
+    from jupyter_ddl.protocol.rank_life import RankReady
 
 _NUMBERS = ("rank", "pid", "threads")
 _COLUMNS = ("rank", "host", "pid", "device", "threads")

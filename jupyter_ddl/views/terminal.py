@@ -8,7 +8,8 @@ from collections import deque
 from itertools import groupby
 from typing import TYPE_CHECKING, TextIO
 
-from jupyter_ddl.protocol.events import RankFailed, RankFinished, RankLost
+from jupyter_ddl.protocol.events import RankFailed, RankFinished
+from jupyter_ddl.protocol.rank_life import RankLost
 from jupyter_ddl.views.fold import Entry, Headings
 from jupyter_ddl.views.line import LINE_LIMIT
 from jupyter_ddl.views.transcript import Transcript, text_of

@@ -16,7 +16,7 @@ from typing import Any, get_args
 from json_schema import schema
 from typescript import event_fields_ts, events_ts, hub_ts
 
-from jupyter_ddl.protocol import events, hub_messages, rank_answers
+from jupyter_ddl.protocol import events, hub_messages, rank_answers, rank_life
 from jupyter_ddl.protocol.codec import encode
 from jupyter_ddl.protocol.faults import (
     Facts,
@@ -61,10 +61,10 @@ STALLED = Fault("stalled", ranks=(0, 1), facts=Facts(seconds=5.0, waits=(Wait(("
 
 # Each class at least once: with all its fields, and with its defaults where it has some.
 EXAMPLES: tuple[events.Event, ...] = (
-    events.RankReady(1, 2, 1, "node-a", 4711, "GPU 1 (NVIDIA H200)", 8, uses_horovod=True),
-    events.RankReady(0, 2, 0, "node-a", 4710, "CPU", 2),
-    events.RankWarm(0, {"tensorflow": "2.21.0", "keras": "3.12.0"}, 3.5, "ImportError: no horovod"),
-    events.RankWarm(1, {}, 3.25),
+    rank_life.RankReady(1, 2, 1, "node-a", 4711, "GPU 1 (NVIDIA H200)", 8, uses_horovod=True),
+    rank_life.RankReady(0, 2, 0, "node-a", 4710, "CPU", 2),
+    rank_life.RankWarm(0, {"tensorflow": "2.21.0", "keras": "3.12.0"}, 3.5, "ImportError: no horovod"),
+    rank_life.RankWarm(1, {}, 3.25),
     events.RunStarted("run-1", (0, 1), 2, 1_700_000_000.5),
     events.OutputChunk("run-1", 0, "stdout", "Epoch 1\n 1/4 \r 2/4 \r", n=1),
     events.OutputChunk("run-1", 1, "stderr", "é<script>alert(1)</script>\x1b[1mbold\x1b[0m\n", 17, 1),
@@ -126,12 +126,12 @@ EXAMPLES: tuple[events.Event, ...] = (
     events.RankFailed(
         "run-1", 1, "node-a", "ValueError", "no", ("Traceback", "ValueError: no"), False, 1_700_000_004.0, n=6
     ),
-    events.RankLost(None, Fault("lost", "mpiexec", facts=Facts(status=213, output="no slots")), 1_700_000_005.0),
-    events.RankLost(1, LOST, 1_700_000_005.0),
-    events.RankAlive(0),
-    events.RankAlive(1, "run-1"),
-    events.RankSilent(1, 10.5, SILENT, 1_700_000_005.0),
-    events.RankSilent(1, 0.0, None, 1_700_000_006.0, is_back=True),
+    rank_life.RankLost(None, Fault("lost", "mpiexec", facts=Facts(status=213, output="no slots")), 1_700_000_005.0),
+    rank_life.RankLost(1, LOST, 1_700_000_005.0),
+    rank_life.RankAlive(0),
+    rank_life.RankAlive(1, "run-1"),
+    rank_life.RankSilent(1, 10.5, SILENT, 1_700_000_005.0),
+    rank_life.RankSilent(1, 0.0, None, 1_700_000_006.0, is_back=True),
     events.CollectiveStalled("run-1", 0, 1_700_000_005.0, 2.0, ("HorovodAllreduce",), {"1": ["HorovodAllreduce"]}, n=7),
     events.StallReported("run-1", (0, 1), 1_700_000_005.0, STALLED),
     rank_answers.RankStacks(

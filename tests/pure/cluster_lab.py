@@ -13,8 +13,9 @@ from jupyter_ddl.kernel.cluster_transitions import LifecycleState
 from jupyter_ddl.kernel.observers import Observers
 from jupyter_ddl.kernel.session import Session
 from jupyter_ddl.kernel.setup_cells import SetupCell
-from jupyter_ddl.protocol.events import RankFailed, RankLost
+from jupyter_ddl.protocol.events import RankFailed
 from jupyter_ddl.protocol.faults import Fault
+from jupyter_ddl.protocol.rank_life import RankLost
 from jupyter_ddl.protocol.requests import Release
 from jupyter_ddl.runs.folder import RunFolder
 from jupyter_ddl.runs.run import Run

@@ -17,8 +17,9 @@ from jupyter_ddl.kernel.incarnation import Incarnation
 from jupyter_ddl.kernel.observers import Observers
 from jupyter_ddl.kernel.run_follower import Follower
 from jupyter_ddl.launch.place import HERE
-from jupyter_ddl.protocol.events import OutputChunk, RankFinished, RankLost, RankReady
+from jupyter_ddl.protocol.events import OutputChunk, RankFinished
 from jupyter_ddl.protocol.faults import Fault, RankProcess, Remedy
+from jupyter_ddl.protocol.rank_life import RankLost, RankReady
 from jupyter_ddl.runs.folder import RunFolder
 from jupyter_ddl.runs.run import Run
 

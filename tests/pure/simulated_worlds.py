@@ -12,7 +12,7 @@ from jupyter_ddl.host.clock import SimulatedClock
 from jupyter_ddl.kernel.observers import Observers
 from jupyter_ddl.kernel.session import Session
 from jupyter_ddl.protocol.cell_options import StallOptions
-from jupyter_ddl.protocol.events import RankReady, RankWarm
+from jupyter_ddl.protocol.rank_life import RankReady, RankWarm
 from jupyter_ddl.protocol.requests import RunCell
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from jupyter_ddl.cluster.simulated_steps import Program
-    from jupyter_ddl.protocol.events import RankLost
+    from jupyter_ddl.protocol.rank_life import RankLost
     from jupyter_ddl.protocol.requests import Request
 
 # A stall is reported by a thread, and a simulated clock is one thread's.

@@ -16,8 +16,9 @@ from jupyter_ddl.errors import ClusterError, ClusterLost, ClusterStartFailed, No
 from jupyter_ddl.host.interrupts import interrupts_noted
 from jupyter_ddl.kernel.cluster_transitions import TRANSITIONS, LifecycleEvent, LifecycleState, state_after
 from jupyter_ddl.protocol.cell_options import CellOptions
-from jupyter_ddl.protocol.events import OutputChunk, RankLost
+from jupyter_ddl.protocol.events import OutputChunk
 from jupyter_ddl.protocol.faults import Facts, Fault
+from jupyter_ddl.protocol.rank_life import RankLost
 from jupyter_ddl.runs.recorder import Recorder
 from jupyter_ddl.views.fault import render_remedy
 

@@ -11,8 +11,9 @@ from jupyter_ddl.cluster.spec import ClusterSpec
 from jupyter_ddl.kernel.attempt import Snapshot
 from jupyter_ddl.kernel.cluster_state import cluster_state
 from jupyter_ddl.kernel.cluster_transitions import LifecycleState
-from jupyter_ddl.protocol.events import RankHeld, RankLost, RankReady
+from jupyter_ddl.protocol.events import RankHeld
 from jupyter_ddl.protocol.faults import Fault
+from jupyter_ddl.protocol.rank_life import RankLost, RankReady
 
 READY = {rank: RankReady(rank, 3, rank, "node-a", 4700 + rank, "CPU", 2) for rank in (2, 0, 1)}
 KILLED = RankLost(1, Fault("lost", "rank", (1,)), 5.0)

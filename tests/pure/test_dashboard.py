@@ -11,14 +11,8 @@ from batches import read, read_history
 from shown_events import events_of, history_of, out, sample
 
 from jupyter_ddl.errors import DashboardMissing
-from jupyter_ddl.protocol.events import (
-    OutputChunk,
-    RankFinished,
-    RankReady,
-    RichOutput,
-    RunFinished,
-    RunStarted,
-)
+from jupyter_ddl.protocol.events import OutputChunk, RankFinished, RichOutput, RunFinished, RunStarted
+from jupyter_ddl.protocol.rank_life import RankReady
 from jupyter_ddl.views import browser_files as module
 from jupyter_ddl.views.dashboard import (
     BATCH_TEXT,

@@ -12,12 +12,12 @@ from jupyter_ddl.protocol.events import (
     OutputChunk,
     RankFailed,
     RankFinished,
-    RankLost,
     RunFinished,
     RunStarted,
     StragglerMarked,
 )
 from jupyter_ddl.protocol.faults import loss_in_words
+from jupyter_ddl.protocol.rank_life import RankLost
 from jupyter_ddl.views.figures import MAX_POINTS, Curve, Figures
 from jupyter_ddl.views.metrics_table import MetricsTable, metrics_table
 from jupyter_ddl.views.picture import picture

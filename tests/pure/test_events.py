@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from whole_fault import FAULT
 
-from jupyter_ddl.protocol import events, hub_messages, rank_answers, requests, script_frames, task_requests
+from jupyter_ddl.protocol import events, hub_messages, rank_answers, rank_life, requests, script_frames, task_requests
 from jupyter_ddl.protocol.cell_options import AutoOptions, CellOptions
 from jupyter_ddl.protocol.codec import Wire, as_line, decode, encode
 from jupyter_ddl.protocol.faults import Facts, Fault, Frame
 from jupyter_ddl.protocol.host_topology import HostGpu, HostTopology, Interface
 
 EXAMPLES = (
-    events.RankReady(1, 2, 1, "node-a", 4711, "GPU 1 (NVIDIA H200)", 8, uses_horovod=True),
-    events.RankWarm(0, {"tensorflow": "2.21.0"}, 3.5, "ImportError: no horovod"),
+    rank_life.RankReady(1, 2, 1, "node-a", 4711, "GPU 1 (NVIDIA H200)", 8, uses_horovod=True),
+    rank_life.RankWarm(0, {"tensorflow": "2.21.0"}, 3.5, "ImportError: no horovod"),
     events.RunStarted("run-1", (0, 2), 4, 1.5),
     events.OutputChunk("run-1", 0, "stderr", "é<script>\x1b[1m\r", 17),
     events.RichOutput("run-1", 0, "result", {"text/plain": "1"}, {"image/png": {"width": 3}}, "id"),
@@ -30,9 +30,9 @@ EXAMPLES = (
     events.StragglerMarked("run-1", 1, 2.0, is_straggler=True, ratio=1.5, spends_on="input"),
     events.RankFinished("run-1", 0, 2.5, uses_horovod=True, horovod_runs=True),
     events.RankFailed("run-1", 0, "node-a", "ValueError", "no", ("line", "line"), released=True, at_s=2.0),
-    events.RankLost(None, FAULT, 3.0),
-    events.RankAlive(1, "run-1"),
-    events.RankSilent(1, 10.5, FAULT, 3.0),
+    rank_life.RankLost(None, FAULT, 3.0),
+    rank_life.RankAlive(1, "run-1"),
+    rank_life.RankSilent(1, 10.5, FAULT, 3.0),
     events.CollectiveStalled("run-1", 0, 3.0, 2.0, ("HorovodAllreduce",), {"1": ["HorovodAllreduce"]}, n=4),
     events.StallReported("run-1", (0, 1), 3.0, FAULT),
     rank_answers.RankStacks("look", 1, "node-a", ({"name": "MainThread", "frames": [["a.py", 3, "f", ""]]},), "a note"),
@@ -112,7 +112,7 @@ def test_every_message_has_an_example_and_a_type_of_its_own() -> None:
 
 def test_a_newer_ranks_extra_field_is_left_out() -> None:
     lost = {"type": "rank_lost", "rank": 1, "at_s": 1.0, "new": 5, "fault": {"kind": "lost", "facts": {"new": 5}}}
-    assert decode(lost, events.Event) == events.RankLost(1, Fault("lost"), 1.0)
+    assert decode(lost, events.Event) == rank_life.RankLost(1, Fault("lost"), 1.0)
 
 
 def test_every_message_can_be_read_without_its_defaults() -> None:
@@ -145,12 +145,12 @@ def test_a_missing_field_is_an_error() -> None:
     ],
 )
 def test_what_is_wrong_names_the_field(content: dict[str, object], said: str) -> None:
-    lost = encode(events.RankLost(1, Fault("lost"), 1.0)) | content
+    lost = encode(rank_life.RankLost(1, Fault("lost"), 1.0)) | content
     for data in (lost, json.dumps(lost)):
         with pytest.raises(ValueError, match=re.escape(said)):
             decode(data, events.Event)
 
 
 def test_words_stand_for_numbers_also_in_a_fault() -> None:
-    lost = events.RankLost(1, Fault("lost", at_s=math.inf, facts=Facts(seconds=-math.inf)), 1.0)
+    lost = rank_life.RankLost(1, Fault("lost", at_s=math.inf, facts=Facts(seconds=-math.inf)), 1.0)
     assert decode(as_line(lost), events.Event) == lost

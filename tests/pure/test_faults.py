@@ -13,15 +13,7 @@ from jupyter_ddl.cli import main
 from jupyter_ddl.cluster.folder import ending_of
 from jupyter_ddl.protocol import faults
 from jupyter_ddl.protocol.codec import as_json, as_line, decode, record_of
-from jupyter_ddl.protocol.events import (
-    Event,
-    MetricsSample,
-    RankFailed,
-    RankLost,
-    RankSilent,
-    RunFinished,
-    StallReported,
-)
+from jupyter_ddl.protocol.events import Event, MetricsSample, RankFailed, RunFinished, StallReported
 from jupyter_ddl.protocol.faults import (
     Facts,
     Fault,
@@ -33,6 +25,7 @@ from jupyter_ddl.protocol.faults import (
     Thread,
     Wait,
 )
+from jupyter_ddl.protocol.rank_life import RankLost, RankSilent
 from jupyter_ddl.runs.folder import RunFolder
 from jupyter_ddl.runs.reading import event_of
 from jupyter_ddl.runs.store import read_record

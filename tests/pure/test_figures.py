@@ -12,10 +12,11 @@ from batches import read
 from run_folders import make_run
 
 from jupyter_ddl.protocol.codec import as_line, decode, number_in
-from jupyter_ddl.protocol.events import Event, MetricsSample, RankLost, RunFinished, RunStarted
+from jupyter_ddl.protocol.events import Event, MetricsSample, RunFinished, RunStarted
 from jupyter_ddl.protocol.faults import Fault
 from jupyter_ddl.protocol.number_texts import loss as loss_text
 from jupyter_ddl.protocol.number_texts import number
+from jupyter_ddl.protocol.rank_life import RankLost
 from jupyter_ddl.runs.summary import Summary
 from jupyter_ddl.server.tail import Tail
 from jupyter_ddl.views.figures import Figures

@@ -14,16 +14,9 @@ from jupyter_ddl.cluster.folder import ClusterFolder
 from jupyter_ddl.cluster.host_clocks import on_our_clock
 from jupyter_ddl.cluster.lifecycle import Cluster
 from jupyter_ddl.launch.clock_pings import Ping, clock_offset_s
-from jupyter_ddl.protocol.events import (
-    Event,
-    MetricsSample,
-    OutputChunk,
-    RankFailed,
-    RankFinished,
-    RankLost,
-    RankReady,
-)
+from jupyter_ddl.protocol.events import Event, MetricsSample, OutputChunk, RankFailed, RankFinished
 from jupyter_ddl.protocol.faults import Fault
+from jupyter_ddl.protocol.rank_life import RankLost, RankReady
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,9 +12,9 @@ from kernel_sides import RANKS, TestCluster, finished, ready
 from jupyter_ddl.cluster.host_topologies import HostTopologies
 from jupyter_ddl.host.untrusted_files import MAX_JSON_BYTES
 from jupyter_ddl.protocol.cell_options import CellOptions
-from jupyter_ddl.protocol.events import RankReady
 from jupyter_ddl.protocol.host_topology import HostGpu, HostTopology, Interface, topology_record
 from jupyter_ddl.protocol.rank_answers import HostDescribed
+from jupyter_ddl.protocol.rank_life import RankReady
 from jupyter_ddl.protocol.requests import DescribeHost, RunCell
 
 if TYPE_CHECKING:

@@ -23,11 +23,8 @@ from jupyter_ddl.kernel.checkpoint_offer import Offer
 from jupyter_ddl.kernel.stall_watch import StallWatch
 from jupyter_ddl.protocol import checkpoint_folder
 from jupyter_ddl.protocol.cell_options import StallOptions
-from jupyter_ddl.protocol.events import (
-    CollectiveStalled,
-    RankReady,
-    StallReported,
-)
+from jupyter_ddl.protocol.events import CollectiveStalled, StallReported
+from jupyter_ddl.protocol.rank_life import RankReady
 from jupyter_ddl.runs.folder import RunFolder
 from jupyter_ddl.runs.run import Run
 from jupyter_ddl.views.fault import render_fault

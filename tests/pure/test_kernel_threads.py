@@ -16,12 +16,8 @@ from raising import DEADLINE_S, raising
 from jupyter_ddl.cluster.announce import announce
 from jupyter_ddl.cluster.channel import Channel, signer
 from jupyter_ddl.protocol.codec import encode
-from jupyter_ddl.protocol.events import (
-    RankAlive,
-    RankFailed,
-    RankFinished,
-    RankLost,
-)
+from jupyter_ddl.protocol.events import RankFailed, RankFinished
+from jupyter_ddl.protocol.rank_life import RankAlive, RankLost
 from jupyter_ddl.protocol.requests import ReleaseAsked
 from jupyter_ddl.views.fault import describe
 

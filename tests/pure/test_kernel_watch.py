@@ -18,10 +18,7 @@ from jupyter_ddl.cluster import lease_process as leases
 from jupyter_ddl.cluster import supervisor
 from jupyter_ddl.cluster.supervisor import Supervisor
 from jupyter_ddl.launch.place import HERE
-from jupyter_ddl.protocol.events import (
-    RankLost,
-    RankReady,
-)
+from jupyter_ddl.protocol.rank_life import RankLost, RankReady
 from jupyter_ddl.views.fault import describe
 
 if TYPE_CHECKING:

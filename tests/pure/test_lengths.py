@@ -14,7 +14,6 @@ FUNCTION_LINES = 60
 # Module -> why it is longer.
 LONGER = {
     "kernel/session.py": "the one object that a program has of its ranks, most of it docstrings",
-    "protocol/events.py": "all that a run's record is made of, most of it docstrings",
     "protocol/old_spellings.py": "one table, from which docs/legacy.md is rendered",
     "protocol/patch_table.py": "one table",
 }

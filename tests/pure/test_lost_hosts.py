@@ -12,7 +12,7 @@ from jupyter_ddl.cluster.lost_hosts import lost_host
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host.lost_after import host_lost_after_s
 from jupyter_ddl.paths import HOST_LOST_VARIABLE
-from jupyter_ddl.protocol.events import RankReady
+from jupyter_ddl.protocol.rank_life import RankReady
 from jupyter_ddl.views.fault import describe
 
 RANKS = {

@@ -17,7 +17,8 @@ from jupyter_ddl.cluster.deaths import (
     read_report,
 )
 from jupyter_ddl.kernel.lost_ranks import with_last_seen
-from jupyter_ddl.protocol.events import MetricsSample, RankReady
+from jupyter_ddl.protocol.events import MetricsSample
+from jupyter_ddl.protocol.rank_life import RankReady
 from jupyter_ddl.views.fault import describe
 
 if TYPE_CHECKING:

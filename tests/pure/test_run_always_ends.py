@@ -24,8 +24,9 @@ from jupyter_ddl.kernel.rebuilder import Rebuilder
 from jupyter_ddl.kernel.run_follower import Follower
 from jupyter_ddl.kernel.settling import wait_settled
 from jupyter_ddl.kernel.setup_cells import SetupCells
-from jupyter_ddl.protocol.events import MetricsSample, OutputChunk, RankFailed, RankLost
+from jupyter_ddl.protocol.events import MetricsSample, OutputChunk, RankFailed
 from jupyter_ddl.protocol.faults import Facts, Fault, loss_in_words
+from jupyter_ddl.protocol.rank_life import RankLost
 from jupyter_ddl.protocol.requests import Release, ReleaseAsked
 from jupyter_ddl.runs.folder import RunFolder
 from jupyter_ddl.runs.recorder import Recorder

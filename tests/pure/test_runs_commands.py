@@ -12,16 +12,9 @@ from run_folders import make_run, own_session, write_events
 from jupyter_ddl.cli import main
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.kernel.magics.ddl import DdlMagics
-from jupyter_ddl.protocol.events import (
-    OutputChunk,
-    RankFailed,
-    RankFinished,
-    RankLost,
-    RichOutput,
-    RunFinished,
-    RunStarted,
-)
+from jupyter_ddl.protocol.events import OutputChunk, RankFailed, RankFinished, RichOutput, RunFinished, RunStarted
 from jupyter_ddl.protocol.faults import loss_in_words
+from jupyter_ddl.protocol.rank_life import RankLost
 from jupyter_ddl.runs.prune import plan_pruning
 from jupyter_ddl.views.replay import Outputs
 

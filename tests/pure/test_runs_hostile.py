@@ -14,7 +14,7 @@ from whole_fault import FAULT
 
 from jupyter_ddl.cli import main
 from jupyter_ddl.host import process_identity
-from jupyter_ddl.protocol import events
+from jupyter_ddl.protocol import events, rank_life
 from jupyter_ddl.protocol.codec import as_line, decode, encode
 from jupyter_ddl.runs.choice import Choice
 from jupyter_ddl.runs.folder import RunFolder, this_process, unfinished
@@ -143,7 +143,7 @@ def test_a_run_of_an_earlier_boot_is_cut_off_and_of_another_host_unknown() -> No
 
 
 EXAMPLES: list[Any] = [
-    events.RankReady(1, 2, 1, "node-a", 4711, "CPU", 8, uses_horovod=True),
+    rank_life.RankReady(1, 2, 1, "node-a", 4711, "CPU", 8, uses_horovod=True),
     events.RunStarted("r", (0, 2), 4, 1.5),
     events.OutputChunk("r", 0, "stderr", "text", 17),
     events.RichOutput("r", 0, "result", {"text/plain": "1"}, {}, "id"),
@@ -152,8 +152,8 @@ EXAMPLES: list[Any] = [
     events.StragglerMarked("r", 1, 2.0, is_straggler=True, ratio=1.5, spends_on="input"),
     events.RankFinished("r", 0, 2.5, uses_horovod=True, horovod_runs=True),
     events.RankFailed("r", 0, "node-a", "ValueError", "no", ("line", "line"), released=True, at_s=2.0),
-    events.RankLost(None, FAULT, 3.0),
-    events.RankSilent(1, 10.5, FAULT, 3.0),
+    rank_life.RankLost(None, FAULT, 3.0),
+    rank_life.RankSilent(1, 10.5, FAULT, 3.0),
     events.CollectiveStalled("r", 0, 3.0, 2.0, ("HorovodAllreduce",), {"1": ["HorovodAllreduce"]}, n=4),
     events.StallReported("r", (0, 1), 3.0, FAULT),
     events.RunFinished("r", "failed", 0.25, FAULT),

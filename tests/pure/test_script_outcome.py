@@ -9,8 +9,9 @@ import pytest
 from jupyter_ddl.engine.script_guard import _status
 from jupyter_ddl.launch.place import HERE
 from jupyter_ddl.paths import HOST_LOST_VARIABLE
-from jupyter_ddl.protocol.events import RankFailed, RankFinished, RankReady
+from jupyter_ddl.protocol.events import RankFailed, RankFinished
 from jupyter_ddl.protocol.faults import Facts, Fault
+from jupyter_ddl.protocol.rank_life import RankReady
 from jupyter_ddl.runs.folder import RunFolder
 from jupyter_ddl.runs.run import Run
 from jupyter_ddl.script import host_watch

@@ -13,18 +13,11 @@ from jupyter_ddl import paths
 from jupyter_ddl.cluster.planning import plan
 from jupyter_ddl.host import run_files
 from jupyter_ddl.protocol.cell_options import CellOptions
-from jupyter_ddl.protocol.events import (
-    MetricsSample,
-    OutputChunk,
-    RankFailed,
-    RankFinished,
-    RankReady,
-    RunFinished,
-    RunStarted,
-)
+from jupyter_ddl.protocol.events import MetricsSample, OutputChunk, RankFailed, RankFinished, RunFinished, RunStarted
 from jupyter_ddl.protocol.faults import Fault
 from jupyter_ddl.protocol.host_topology import HostTopology, Interface
 from jupyter_ddl.protocol.rank_answers import HostDescribed
+from jupyter_ddl.protocol.rank_life import RankReady
 from jupyter_ddl.runs.logs import RankLog, log_files
 from jupyter_ddl.runs.reading import run_events
 from jupyter_ddl.runs.recorder import Recorder

@@ -30,7 +30,8 @@ RANK = """
 import os, signal, sys, time
 from dataclasses import replace
 from jupyter_ddl.protocol.codec import as_line, decode
-from jupyter_ddl.protocol.events import RankAlive, RankFinished
+from jupyter_ddl.protocol.events import RankFinished
+from jupyter_ddl.protocol.rank_life import RankAlive
 from jupyter_ddl.protocol.script_frames import Connection
 from jupyter_ddl.protocol.script_pipes import HeldPipes
 pipes = HeldPipes([int(number) for number in os.environ["JUPYTER_DDL_PIPES"].split(",")])

@@ -11,9 +11,10 @@ import pytest
 
 from jupyter_ddl import paths
 from jupyter_ddl.protocol.cell_options import StallOptions
-from jupyter_ddl.protocol.events import CollectiveStalled, Event, OutputChunk, RankReady
+from jupyter_ddl.protocol.events import CollectiveStalled, Event, OutputChunk
 from jupyter_ddl.protocol.faults import Facts, Fault
 from jupyter_ddl.protocol.rank_answers import RankStacks
+from jupyter_ddl.protocol.rank_life import RankReady
 from jupyter_ddl.protocol.requests import LookAtStacks, ReportStall, Request
 from jupyter_ddl.runs.folder import RunFolder
 from jupyter_ddl.runs.run import Run

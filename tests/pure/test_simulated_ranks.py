@@ -44,7 +44,8 @@ if TYPE_CHECKING:
 
     from jupyter_ddl.cluster.simulated_steps import Program
     from jupyter_ddl.kernel.run_follower import Follower
-    from jupyter_ddl.protocol.events import Event, RankLost
+    from jupyter_ddl.protocol.events import Event
+    from jupyter_ddl.protocol.rank_life import RankLost
     from jupyter_ddl.protocol.requests import Request
     from jupyter_ddl.protocol.transport import RankTransport
     from jupyter_ddl.runs.run import Run

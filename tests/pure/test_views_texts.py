@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from jupyter_ddl.errors import RankError
-from jupyter_ddl.protocol.events import RankFailed, RankReady
+from jupyter_ddl.protocol.events import RankFailed
+from jupyter_ddl.protocol.rank_life import RankReady
 from jupyter_ddl.views.cell import CellView
 from jupyter_ddl.views.failure import render_failure
 from jupyter_ddl.views.publish import JupyterPublisher

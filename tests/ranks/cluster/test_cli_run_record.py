@@ -17,7 +17,8 @@ from ranks.script_jobs import COMMAND, RANK, TIMEOUT_S, run, said, started
 
 from jupyter_ddl import paths
 from jupyter_ddl.cli import main
-from jupyter_ddl.protocol.events import MetricsSample, OutputChunk, RankFailed, RankFinished, RankLost, RunFinished
+from jupyter_ddl.protocol.events import MetricsSample, OutputChunk, RankFailed, RankFinished, RunFinished
+from jupyter_ddl.protocol.rank_life import RankLost
 from jupyter_ddl.runs.reading import read_events, run_events
 from jupyter_ddl.runs.store import CUT_OFF, RUNNING, RunRecord, newest_first, read_record
 from jupyter_ddl.server.scripts import Scripts
