@@ -56,15 +56,15 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     report = yield
     if report.failed:
         report.sections.append(("Processes", described()))
-        report.sections.extend(("A server has ended", told) for told in _ended_servers(item))
+        report.sections.extend(("A server", told) for told in _servers(item))
     return report
 
 
-def _ended_servers(item: pytest.Item) -> Iterator[str]:
-    """Yield how each server of a test's ended, and what it said last."""
+def _servers(item: pytest.Item) -> Iterator[str]:
+    """Yield what each server of a test's wrote last, and how it ended if it has."""
     for value in getattr(item, "funcargs", {}).values():
         server = getattr(value, "server", value)
-        if isinstance(server, Server) and (told := server.ending()):
+        if isinstance(server, Server) and (told := server.told()):
             yield told
 
 

@@ -112,12 +112,12 @@ class Server:
         """Return what it wrote last."""
         return self._log.read_text()[-_TOLD_CHARACTERS:]
 
-    def ending(self) -> str | None:
-        """Return how it ended and what it wrote last; None while it runs."""
+    def told(self) -> str | None:
+        """Return whether it runs and what it wrote last; None where its fixture has ended it and removed its folder."""
+        if not self._log.exists():
+            return None
         status = self.process.poll()
-        if status is None or not self._log.exists():
-            return None  # it runs, or was ended by its fixture, which removes its folder
-        return f"status {status}\n{self.last_words()}"
+        return f"{'runs' if status is None else f'ended with status {status}'}\n{self.last_words()}"
 
     def kill(self) -> None:
         """End it as SIGKILL does."""
