@@ -6,19 +6,62 @@ Runs on: every rank.
 from __future__ import annotations
 
 import traceback
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 # Limits on an exception's text, and on one part of its traceback.
 _LIMIT = 20_000
 # IPython takes at least a millisecond for each frame that it formats.
 _FRAMES = 200
+# The attribute of an exception whose text is not to be asked for again, and why.
+_GIVEN_UP = "_jupyter_ddl_text"
 
 
 def text_of(error: BaseException) -> str:
     """Return the exception's text, bounded, even where its own `__str__` raises."""
+    if is_given_up(error):
+        return str(vars(error)[_GIVEN_UP])
     try:
         return bounded(str(error))
     except Exception as second:  # noqa: BLE001  the user's `__str__` may raise anything, and must not hide the failure
         return f"<its text could not be read: {type(second).__name__}>"
+
+
+def words_of(error: BaseException) -> str:
+    """Return the texts that the exception was made of, bounded: its own `__str__` is not run.
+
+    What a library of collectives raises has its words there.
+    """
+    return bounded(" ".join(part for part in error.args if isinstance(part, str)))
+
+
+def chain_of(error: BaseException) -> Iterator[BaseException]:
+    """Yield an exception and those that led to it, which a traceback shows too."""
+    found: list[BaseException] = []
+    following: BaseException | None = error
+    while following is not None and all(following is not one for one in found):
+        found.append(following)
+        yield following
+        following = following.__cause__ or following.__context__
+
+
+def give_up_text(error: BaseException, why: str) -> None:
+    """Have `text_of` say why the text could not be read, and run the exception's `__str__` no more."""
+    vars(error)[_GIVEN_UP] = f"<its text could not be read: {why}>"
+
+
+def is_given_up(error: BaseException) -> bool:
+    """Return whether `give_up_text` was called."""
+    return _GIVEN_UP in vars(error)
+
+
+def plain_traceback(error: BaseException) -> list[str]:
+    """Return the lines of Python's own traceback; without those that led to it where one's text was given up."""
+    if any(is_given_up(one) for one in chain_of(error)):
+        return [*traceback.format_tb(error.__traceback__), f"{type(error).__name__}: {text_of(error)}\n"]
+    return traceback.format_exception(error)
 
 
 def bounded(text: str, limit: int = _LIMIT) -> str:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from jupyter_ddl.engine import advice, collective_mismatch, late_variables
 from jupyter_ddl.engine.cells import Cell
 from jupyter_ddl.engine.collectives.library import Turn
-from jupyter_ddl.engine.error_text import text_of
+from jupyter_ddl.engine.error_text import chain_of, give_up_text, text_of, words_of
 from jupyter_ddl.engine.failure_memory import let_go_of_the_failure
 from jupyter_ddl.engine.interrupts import Interrupts
 from jupyter_ddl.engine.last_resort import LastResort
@@ -331,12 +331,29 @@ class Guard:
         # A release that comes now would interrupt the formatting, not the cell.
         self._interrupts.disarm()
         # Asked first: this rank is about to end its collectives, too.
-        self._is_effect = error is not None and self._state.collectives.was_ended_elsewhere(text_of(error))
+        self._is_effect = error is not None and self._state.collectives.was_ended_elsewhere(words_of(error))
         self._let_others_go()
         # A traceback takes a moment to make, on a busy machine seconds, in which others need not wait for this rank.
         if os.getpid() == self._world.pid:
             self._emit.announce(CellRaised(self._outlet.run, self._world.rank))
         self._raised_s = time()
         self._was_released = self._interrupts.is_requested(self._outlet.run)
+        if error is None:
+            return False
         # A released rank's traceback is rarely read, and IPython takes seconds for a deep one of TensorFlow's.
-        return error is not None and (self._was_released or self._is_effect)
+        return self._was_released or self._is_effect or not self._is_readable(error)
+
+    def _is_readable(self, error: BaseException) -> bool:
+        """Return whether the exception's text can be read; a release ends what hangs, as a `__str__` of the user's."""
+        reading = error
+        try:
+            try:
+                self._interrupts.arm(self._outlet.run)
+                for reading in chain_of(error):
+                    text_of(reading)
+            finally:
+                self._interrupts.disarm()
+        except KeyboardInterrupt:
+            give_up_text(reading, "it took until the cell was released")
+            return False
+        return True

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import runpy
 import sys
-import traceback
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -18,7 +17,7 @@ from traitlets import Type
 from jupyter_ddl.engine.debugging.pydevd_link import settings_of_pydevd
 from jupyter_ddl.engine.disabled_calls import refuse_exit
 from jupyter_ddl.engine.display import RankDisplayHook, RankDisplayPublisher
-from jupyter_ddl.engine.error_text import bounded, is_recursion, text_of
+from jupyter_ddl.engine.error_text import bounded, is_recursion, plain_traceback, text_of
 from jupyter_ddl.protocol.requests import MESSAGE_TYPE
 
 if TYPE_CHECKING:
@@ -103,7 +102,7 @@ class RankShell(ZMQInteractiveShell):
             self._keep_plain(error)
 
     def _keep_plain(self, error: BaseException) -> None:
-        self._showtraceback(type(error), error, traceback.format_exception(error))
+        self._showtraceback(type(error), error, plain_traceback(error))
 
     def _showtraceback(self, _etype: Any, _evalue: Any, stb: list[str]) -> None:
         """Keep the lines for the rank's report, where IPython would print or publish them."""

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from jupyter_ddl.engine import advice, interrupts
 from jupyter_ddl.engine.collectives.library import Turn
-from jupyter_ddl.engine.error_text import bounded, text_of
+from jupyter_ddl.engine.error_text import bounded, text_of, words_of
 from jupyter_ddl.engine.event_log import Journal
 from jupyter_ddl.engine.host_report import host_described
 from jupyter_ddl.engine.interrupts import Interrupts
@@ -143,9 +143,10 @@ class ScriptRank:
         self._await_shutdown(status)
 
     def _raised(self, error: BaseException, path: str) -> NoReturn:
-        text = text_of(error)
-        is_effect = self._state.collectives.was_ended_elsewhere(text)
+        is_effect = self._state.collectives.was_ended_elsewhere(words_of(error))
         released = self._give_up() or is_effect
+        # After the others were released: a `__str__` of the user's may take any time.
+        text = text_of(error)
         told = bounded(_formatted(error, path)).splitlines()
         what_to_write = advice.of(error)
         told += [] if what_to_write is None else [what_to_write]

@@ -190,8 +190,15 @@ class Follower:
             self._let_go("timed out", f"the timeout of {self._timeout_s:g} s passed")
         elif self._stalls is not None and self._stalls.aborts:
             self._let_go("stalled", "the cell stalled")
-        elif (causes := run.causes()) and release.policy.grace_is_over(now_s, ending=run.pending <= run.raised):
-            self._let_go(self._outcome_of_failures(), f"rank {causes[0].rank} raised")
+        elif (first := self._first_that_raised()) is not None:
+            # One that has raised and not reported reads its exception's text, for which it has longer.
+            ending = not run.causes() or run.pending <= run.raised
+            if release.policy.grace_is_over(now_s, ending=ending):
+                self._let_go(self._outcome_of_failures(), f"rank {first} raised")
+
+    def _first_that_raised(self) -> int | None:
+        causes = self.run.causes()
+        return causes[0].rank if causes else min(self.run.raised, default=None)
 
     def _let_go(self, outcome: Outcome, reason: str) -> None:
         self._outcome = outcome
