@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import NoReturn
@@ -13,15 +14,23 @@ from jupyter_ddl.errors import InvalidInput
 
 NAME = "workshop"
 HELP = "Copy the course's notebooks, look at this machine, and open JupyterLab."
+_FOLDER = Path("jupyter-ddl-course")
 _SAYS = {"copied": "copied", "same": "there already", "kept": "kept: yours is another one"}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the subcommand's options."""
-    folder = Path("jupyter-ddl-course")
-    parser.add_argument("folder", nargs="?", type=Path, default=folder, help=f"where to (default: {folder})")
-    parser.add_argument("--no-lab", action="store_true", help="copy only")
-    parser.add_argument(
+    parser.add_argument("folder", nargs="?", type=Path, help=f"where to (default: {_FOLDER})")
+    alone = parser.add_mutually_exclusive_group()
+    alone.add_argument("--no-lab", action="store_true", help="copy only")
+    alone.add_argument(
+        "--lab-options",
+        metavar="OPTIONS",
+        type=shlex.split,
+        default=[],
+        help="options of JupyterLab's, as one argument: --lab-options='--port 9999 --no-browser'",
+    )
+    alone.add_argument(
         "--class",
         type=_learners,
         metavar="N",
@@ -33,7 +42,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Do so; return 1 where the server does not carry the class."""
     if arguments.learners is not None:
+        if arguments.folder is not None:
+            raise InvalidInput(
+                "--class copies no notebooks.",
+                f"--class {arguments.learners} {arguments.folder}",
+                "Leave one of both out.",
+            )
         return _check_class(arguments.learners)
+    folder = arguments.folder or _FOLDER
     from jupyter_ddl.course.notebooks import copy_notebooks
 
     if not arguments.no_lab and importlib.util.find_spec("jupyterlab") is None:
@@ -42,21 +58,21 @@ def main(arguments: argparse.Namespace) -> int:
             "an environment without it",
             "Run: pip install 'jupyter_ddl[lab]', or add --no-lab.",
         )
-    for copy in copy_notebooks(arguments.folder):
+    for copy in copy_notebooks(folder):
         print(f"{copy.path}: {_SAYS[copy.state]}")
     if not arguments.no_lab:
-        _open_lab(arguments.folder)
+        _open_lab(folder, arguments.lab_options)
     return 0
 
 
-def _open_lab(folder: Path) -> NoReturn:
+def _open_lab(folder: Path, options: list[str]) -> NoReturn:
     """Print what doctor finds, and become JupyterLab: an interrupt is for it."""
     from jupyter_ddl.doctor import print_report
 
     print()
     print_report()
     sys.stdout.flush()
-    os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", str(folder)])  # noqa: S606
+    os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", str(folder), *options])  # noqa: S606
 
 
 def _check_class(learners: int) -> int:

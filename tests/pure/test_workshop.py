@@ -34,6 +34,28 @@ def test_notebooks_are_copied_and_what_a_reader_has_stays(tmp_path: Path, capsys
     assert mine.read_text() == "mine"
 
 
+def test_jupyterlab_has_the_folder_and_its_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    became: list[list[str]] = []
+    monkeypatch.setattr("os.execv", lambda _, argv: became.append(argv))
+    # It imports TensorFlow; its own tests run it.
+    monkeypatch.setattr("jupyter_ddl.doctor.print_report", lambda: became.append(["doctor"]))
+    main(["workshop", str(tmp_path), "--lab-options=--port 9999 --notebook-dir 'a folder'"])
+    assert became[0] == ["doctor"]
+    assert became[1][1:] == ["-m", "jupyterlab", str(tmp_path), "--port", "9999", "--notebook-dir", "a folder"]
+
+
+@pytest.mark.parametrize("options", [["--no-lab", "--lab-options=--debug"], ["--class", "3", "--no-lab"]])
+def test_options_that_exclude_one_another_are_refused(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["workshop", *options])
+    assert "not allowed with argument" in capsys.readouterr().err
+
+
+def test_a_class_and_a_folder_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["workshop", "here", "--class", "3"]) != 0
+    assert "--class copies no notebooks. Received: --class 3 here." in capsys.readouterr().err
+
+
 def test_a_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InvalidInput, match=r"into a folder that you may write to\. Received: .*file \(File exists\)"):
