@@ -19,6 +19,7 @@ import jupyter_ddl
 from jupyter_ddl.errors import RankError
 from jupyter_ddl.paths import DATA_VARIABLE
 from jupyter_ddl.protocol.cell_options import AutoOptions
+from jupyter_ddl.protocol.memory_options import parsed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -186,6 +187,32 @@ def test_the_import_alone_distributes_a_script(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "import ddl, which distributes as --auto does" in done.stdout
     assert len(set(re.findall(r"weights (.*)", done.stdout))) == 1
+
+
+@pytest.mark.parametrize("memory", ["accumulate=2", "shard-optimizer", "accumulate=2,shard-optimizer,remat"])
+def test_memory_does_as_under_auto_for_the_import_alone(session: Session, memory: str) -> None:
+    code = (
+        f"{MODEL.replace('SGD(0.1)', 'Adam(0.1)')}model.fit(x, y, batch_size=8, epochs=2, shuffle=False, verbose=0)\n"
+    )
+    session.run(code, timeout_s=TIMEOUT_S)
+    without = values(session, WEIGHTS)
+    words = parsed(memory)
+    plan = session.run(code, timeout_s=TIMEOUT_S, memory=words).ranks[0].stdout
+    assert f"memory         {words.plan()}\n" in plan
+    found = values(session, WEIGHTS)
+    assert found[0] == found[1]
+    assert [np.ravel(one) for one in found[0]] == [  # type: ignore[attr-defined]
+        pytest.approx(np.ravel(one), rel=1e-5)
+        for one in without[0]  # type: ignore[attr-defined]
+    ]
+
+
+def test_memory_keeps_the_weights_of_a_program_that_divides_its_data(session: Session) -> None:
+    words = parsed("accumulate=2,shard-optimizer")
+    session.run(f"{MODEL}{DIVIDED}", timeout_s=TIMEOUT_S, memory=words)
+    found = values(session, WEIGHTS)
+    assert found[0] == found[1]
+    assert np.ravel(found[0][0]) == pytest.approx(one_process(4, 3)[0], rel=1e-4)  # type: ignore[index]
 
 
 def test_values_go_from_rank_to_rank(session: Session) -> None:
