@@ -22,7 +22,7 @@ _GIVEN_UP = "_jupyter_ddl_text"
 def text_of(error: BaseException) -> str:
     """Return the exception's text, bounded, even where its own `__str__` raises."""
     if is_given_up(error):
-        return str(vars(error)[_GIVEN_UP])
+        return str(_attributes(error)[_GIVEN_UP])
     try:
         return bounded(str(error))
     except Exception as second:  # noqa: BLE001  the user's `__str__` may raise anything, and must not hide the failure
@@ -49,12 +49,18 @@ def chain_of(error: BaseException) -> Iterator[BaseException]:
 
 def give_up_text(error: BaseException, why: str) -> None:
     """Have `text_of` say why the text could not be read, and run the exception's `__str__` no more."""
-    vars(error)[_GIVEN_UP] = f"<its text could not be read: {why}>"
+    _attributes(error)[_GIVEN_UP] = f"<its text could not be read: {why}>"
 
 
 def is_given_up(error: BaseException) -> bool:
     """Return whether `give_up_text` was called."""
-    return _GIVEN_UP in vars(error)
+    return _GIVEN_UP in _attributes(error)
+
+
+def _attributes(error: BaseException) -> dict[str, object]:
+    """Return an exception's attributes, whatever its class may have done to their lookup."""
+    found: dict[str, object] = object.__getattribute__(error, "__dict__")
+    return found
 
 
 def plain_traceback(error: BaseException) -> list[str]:

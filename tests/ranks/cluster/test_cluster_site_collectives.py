@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from typing import TYPE_CHECKING
 
@@ -10,93 +9,18 @@ import pytest
 
 import jupyter_ddl
 from jupyter_ddl.errors import ClusterStartFailed, RankError
+from tests.site_package import ALONE, TRAINING, variables, write_package
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = pytest.mark.mpi
 
-# As an administrator would write it over mpi4py: sums that can be given up, and what gradients go through.
-MODULE = """
-import threading
-import time
-
-import numpy as np
-from mpi4py import MPI
-
-class Sums:
-    def __init__(self, world):
-        self.communicator = world.communicator.Dup()
-        self.released = threading.Event()
-        self.turns, self.count = [], 0
-
-    def begin_cell(self, turn):
-        self.turns.append(turn.on_subset)
-        self.released.clear()
-
-    def end_cell(self):
-        pass
-
-    def raised(self):
-        pass
-
-    def release(self):
-        self.released.set()
-
-    def was_ended_elsewhere(self, text):
-        return "sum was given up" in text
-
-    def entered(self):
-        return self.count
-
-    def sum(self, value):
-        self.count += 1
-        mine, total = np.array([value], "d"), np.zeros(1)
-        request = self.communicator.Iallreduce(mine, total)
-        while not request.Test():
-            if self.released.wait(0.01):
-                raise RuntimeError("the sum was given up")
-        return total[0]
-
-    def rank(self):
-        return self.communicator.rank
-
-    def size(self):
-        return self.communicator.size
-
-    def allreduce(self, array):
-        self.count += 1
-        total = np.empty_like(array)
-        request = self.communicator.Iallreduce(np.ascontiguousarray(array), total)
-        while not request.Test():
-            if self.released.wait(0.001):
-                raise RuntimeError("the sum was given up")
-        return total
-
-    def broadcast(self, array, root):
-        copy = np.array(array)
-        self.communicator.Bcast(copy, root)
-        return copy
-
-def library(world):
-    global sums
-    sums = Sums(world)
-    return sums
-"""
-
 
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
-    (tmp_path / "site_comm.py").write_text(MODULE)
-    info = tmp_path / "site_comm-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: site-comm\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[jupyter_ddl.collectives]\nsums = site_comm:library\n")
+    write_package(tmp_path)
     return tmp_path
-
-
-def variables(folder: Path) -> dict[str, str]:
-    return {"PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])}
 
 
 def test_a_rank_that_waits_in_a_sites_own_collective_is_released(package: Path) -> None:
@@ -118,31 +42,6 @@ def test_one_that_cannot_be_loaded_is_named(package: Path) -> None:
 
 
 # --- gradients through it ---------------------------------------------------------------------------------------------
-
-TRAINING = """
-import jupyter_ddl.keras as hvd, keras, numpy as np, site_comm
-hvd.init()
-keras.utils.set_random_seed(1 + rank)  # other weights on each rank until they are broadcast
-x = np.arange(64, dtype="float32").reshape(32, 2) / 64
-y = x @ np.array([[1.0], [-2.0]], "float32")
-words = np.arange(32) % 5
-first, second = keras.Input((2,)), keras.Input((1,))
-embedded = keras.layers.Flatten()(keras.layers.Embedding(5, 1, embeddings_initializer="ones")(second))
-joined = keras.layers.Concatenate()([first, embedded])
-model = keras.Model([first, second], keras.layers.Dense(1, kernel_initializer="ones")(joined))
-model.compile(hvd.DistributedOptimizer(keras.optimizers.SGD(0.1), {options}), "mse")
-before = site_comm.sums.count
-half = slice(rank * 16, rank * 16 + 16)
-start = hvd.callbacks.BroadcastGlobalVariablesCallback(0)
-history = model.fit([x[half], words[half]], y[half], batch_size=16, epochs=4, verbose=0, callbacks=[start])
-"""
-ALONE = """
-import jupyter_ddl.keras as hvd, keras, numpy as np
-one = keras.models.clone_model(model)
-one.compile(keras.optimizers.SGD(0.1), "mse")
-one.fit([x, words], y, batch_size=32, epochs=4, verbose=0, shuffle=False)
-max(float(np.abs(a - b).max()) for a, b in zip(model.get_weights(), one.get_weights()))
-"""
 
 
 def test_gradients_go_through_the_library_that_is_chosen(package: Path) -> None:
