@@ -125,6 +125,34 @@ def test_a_fault_is_notified_once_and_a_stall_goes_with_its_run(lab: Lab, page: 
         page.locator(".ddl-status.ddl-has-fault").wait_for(state="detached")
 
 
+def test_a_name_has_its_line_where_the_list_is_narrow(lab: Lab, page: Page) -> None:
+    name, given = "2026-11-09T02-00-00-narrowed-4a13", "a tenth of the rate"
+    record_of_cell(name, lab.folder / "shared.ipynb", "no-such-cell")
+    panel = show_panel(page)
+    search_runs(panel, "narrowed", 1)
+    row = panel.locator(".ddl-run-row").filter(has=page.get_by_title(name))
+    label(page, row, "Rename…", given)
+    row.get_by_text(f"{given} · shared.ipynb").wait_for()
+    page.evaluate(f"document.querySelector('{PANEL}').style.width = '270px'")
+    expect(row.locator(".ddl-run-word")).to_have_css("position", "absolute")
+    right = row.locator(".ddl-run-title").evaluate(RIGHT_END_OF, len(given))
+    assert right <= row.locator(".ddl-run-title").evaluate("title => title.getBoundingClientRect().right")
+    # Below it, and whole.
+    for part in (".ddl-rank-rate", ".ddl-rank-place"):
+        assert row.locator(part).evaluate("part => part.scrollWidth <= part.clientWidth"), part
+    assert row.evaluate("row => row.scrollHeight <= row.clientHeight")
+    page.evaluate(f"document.querySelector('{PANEL}').style.width = ''")
+
+
+# Where so many characters of an element's text end, in pixels.
+RIGHT_END_OF = """(element, count) => {
+  const text = document.createRange();
+  text.setStart(element.firstChild, 0);
+  text.setEnd(element.firstChild, count);
+  return text.getBoundingClientRect().right;
+}"""
+
+
 def record_of_cell(name: str, notebook: Path, cell: str) -> None:
     """Record a run of a notebook's cell."""
     file = recorded.record(name, 2, 5) / "run.json"
