@@ -31,6 +31,7 @@ RANKS_PER_NODE_VARIABLE = "JUPYTER_DDL_RANKS_PER_NODE"  # ranks on each node of 
 HOST_LOST_VARIABLE = "JUPYTER_DDL_HOST_LOST_AFTER"  # seconds that a host may stay away; 0 for ever
 BIND_VARIABLE = "JUPYTER_DDL_BIND"  # `0`: ranks without a GPU run on every core that they may use
 STANDBY_VARIABLE = "JUPYTER_DDL_STANDBY"  # `never`: no ranks stand by, to take the place of others
+IDLE_STOP_VARIABLE = "JUPYTER_DDL_IDLE_STOP"  # `30m`: ranks are ended after so long without a run
 SKLEARN_VARIABLE = "JUPYTER_DDL_SKLEARN"  # `intelex`, `cuml`: what accelerates scikit-learn on the ranks
 EXCHANGE_VARIABLE = "JUPYTER_DDL_EXCHANGE"  # the site's library that gradients go through, by its entry point's name
 LEGACY_VARIABLE = "JUPYTER_DDL_LEGACY"  # `0`: old spellings of Keras and TensorFlow stay errors

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
 import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -22,9 +21,6 @@ if TYPE_CHECKING:
 
 NAME = "clusters"
 HELP = "List the clusters that run, how long each has been idle, and its last fault; stop idle ones."
-
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-_TIME = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)([smhd])", re.ASCII)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -45,6 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """List, ask and stop; return 1 where idle ones are left: they are not to be stopped, or could not be."""
     from jupyter_ddl.oversight.stopping import is_idle_for
+    from jupyter_ddl.protocol.idle_stop import seconds_of
 
     idle_s = None if arguments.stop_idle is None else seconds_of(arguments.stop_idle)
     hub = _hub() if arguments.hub else None
@@ -63,22 +60,6 @@ def main(arguments: argparse.Namespace) -> int:
     outcomes = _stopped(hub, idle, idle_s)
     _show_outcomes(idle, outcomes, as_json=arguments.json, is_logged_here=hub is None)
     return 1 if "failed" in outcomes.values() else 0
-
-
-def seconds_of(text: str) -> float:
-    """Return a time in seconds.
-
-    Raises:
-        InvalidInput: it is none.
-
-    Example:
-        >>> seconds_of("30m")
-        1800.0
-    """
-    match = _TIME.fullmatch(text)
-    if match is None:
-        raise InvalidInput("A time is a number and one of s, m, h and d.", repr(text[:80]), "Write 45s, 30m, 2h or 1d.")
-    return float(match[1]) * _SECONDS[match[2]]
 
 
 def _hub() -> HubAccess:
@@ -146,7 +127,7 @@ def _show_problems(problems: Sequence[ServerProblem]) -> None:
 def _show_outcomes(
     idle: Sequence[ClusterSummary], outcomes: Mapping[str, StopOutcome], *, as_json: bool, is_logged_here: bool
 ) -> None:
-    from jupyter_ddl.oversight.stopping import log_file
+    from jupyter_ddl.cluster.ending_notes import log_file
     from jupyter_ddl.oversight.table import outcome_text, shown
 
     if as_json:

@@ -1,14 +1,17 @@
-"""Notes by whom ranks are ended as idle, in the folder of their cluster or job, for who reports their end.
+"""Notes by whom ranks are ended as idle, in the folder of their cluster or job, for who reports their end; and logs it.
 
-Runs on: Jupyter server, a terminal; lease and kernel read the note.
+Runs on: Jupyter server, a terminal, the lease; lease and kernel read the note.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from jupyter_ddl import paths
 from jupyter_ddl.host import files, untrusted_files
 from jupyter_ddl.protocol.faults import Facts, Fault
 
@@ -52,3 +55,23 @@ def ending_on_request(folder: Path) -> Fault:
         folder: the cluster's.
     """
     return noted_ending(folder) or Fault("stopped", "user", at_s=time.time())
+
+
+def log_file() -> Path:
+    """Return the file in which the user finds who ended idle ranks (it may not exist yet)."""
+    return paths.clusters_dir().parent / "stopped-as-idle.log"
+
+
+def log_ending(line: str) -> None:
+    """Add a line to that file, with the time; where the disk is full, do without.
+
+    Args:
+        line: what was ended, by whom, and after which time.
+    """
+    shown = "".join(one if one.isprintable() else "?" for one in line)
+    with suppress(OSError):
+        descriptor = files.open_to_append(log_file())
+        try:
+            files.append(descriptor, f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {shown}\n".encode())
+        finally:
+            os.close(descriptor)

@@ -5,7 +5,8 @@ It runs ssh, which runs `head` there, and passes on what the kernel and the leas
 - sends a sign of life, so that the lease knows of a connection that is cut,
 - says how the cluster ended where the connection ends, and the lease could not,
 - waits for no lease that does not answer,
-- where the hosts share no folder with this one, brings what ranks left there, as a lease does.
+- where the hosts share no folder with this one, brings what ranks left there, as a lease does, and has the lease end
+  ranks that are idle: their use is seen here.
 
 It ends with its kernel: its standard input closes then. ssh closes the lease's, and the ranks end, unless they are
 kept.
@@ -27,6 +28,7 @@ from typing import TYPE_CHECKING
 
 from jupyter_ddl.cluster import mirrors
 from jupyter_ddl.cluster.folder import ClusterFolder, ending_of
+from jupyter_ddl.cluster.idle_watch import IdleWatch
 from jupyter_ddl.cluster.lease_process import LOST
 from jupyter_ddl.protocol.faults import Facts, Fault
 
@@ -73,6 +75,7 @@ class HeadLink:
         self._ending: Fault | None = None
         self._deadline_s: float | None = None
         self._next_beat_s = time.monotonic() + _BEAT_S
+        self._idle: IdleWatch | None = None
 
     def run(self) -> None:
         """Pass on what comes until ssh has ended, and say what is left to say."""
@@ -103,9 +106,21 @@ class HeadLink:
         if now_s >= self._next_beat_s:
             self._next_beat_s = now_s + _BEAT_S
             self._pass_on(b"\n")
+            self._end_idle()
         if self._deadline_s is not None and now_s >= self._deadline_s:
             self._deadline_s = None
             self._ssh.kill()
+
+    def _end_idle(self) -> None:
+        """Have the lease end ranks that are idle."""
+        if self._mirror is None or not self._mirror.connection_file.exists() or self._ending is not None:
+            return
+        self._idle = self._idle or IdleWatch.of(self._mirror)
+        ending = None if self._idle is None else self._idle.due()
+        if ending is not None:
+            self._ending = ending
+            self._end_in(_STOP_S)
+            self._pass_on(LOST + json.dumps(asdict(ending)).encode() + b"\n")
 
     def _end_in(self, seconds: float) -> None:
         """Wait so long for ssh, and for no longer than before."""

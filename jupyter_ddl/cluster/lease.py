@@ -5,6 +5,7 @@ It parents controller and mpiexec, through ipyparallel's Cluster, and ends both 
 - its standard input says so, or that a host was lost, or closes, as it does when the kernel at the other end exits or
   is killed (with `--keep` closing is ignored; where a process that the kernel forked still holds the other end, the
   lease sees that it has another parent; one that `head` became is asked for a sign of life by `head_link`),
+- no run has used its ranks for the time of `--idle-stop`, with a kernel or without (`idle_watch`),
 - it gets SIGTERM, from the kernel that attached to the cluster, or a request of one on another host,
 - either of the two ends by itself,
 - a rank's process on this host has ended, and mpiexec does not report it within some seconds.
@@ -36,6 +37,7 @@ from jupyter_ddl.cluster.ending_notes import ending_on_request
 from jupyter_ddl.cluster.exit_records import first_end
 from jupyter_ddl.cluster.folder import ClusterFolder, ending_of
 from jupyter_ddl.cluster.hand_over import HandOver
+from jupyter_ddl.cluster.idle_watch import TICK_S, IdleWatch
 from jupyter_ddl.cluster.lease_process import LOST
 from jupyter_ddl.cluster.rank_processes import DeathWatch, RankProcesses
 from jupyter_ddl.host.process_tree import adopt_orphans, end_descendants
@@ -96,6 +98,7 @@ class Lease:
         self._asked = b""
         self._heard_s = time.monotonic()
         self._judges: asyncio.Task[None] | None = None
+        self._idle: asyncio.Task[None] | None = None
         self._hands_over = None if self._spec.place.is_here else HandOver()
         self._apart = apart_files.ApartHosts.of(self._spec.place, self._settings)
         self._deaths = DeathWatch(RankProcesses(), folder.log_dir, self._left_behind, self._on_rank_end)
@@ -112,6 +115,9 @@ class Lease:
         loop.add_reader(sys.stdin.fileno(), self._on_stdin)
         self._check_parent()
         self._check_kernel()
+        if not self._settings.get("kernel_is_apart"):
+            # Else the use of the ranks is seen on the kernel's host, by `head_link`.
+            self._watch_idle()
         try:
             await self._start()
             ending = await self._ended
@@ -224,6 +230,18 @@ class Lease:
     def _on_kernel_end(self) -> None:
         if not self._spec.keep:
             self._end_asked("kernel")
+
+    def _watch_idle(self) -> None:
+        watch = IdleWatch.of(self._folder)
+        if watch is not None:
+            watch.restart()
+            self._idle = asyncio.get_running_loop().create_task(self._end_when_idle(watch))
+
+    async def _end_when_idle(self, watch: IdleWatch) -> None:
+        # In a thread: a file system that does not answer must not keep the kernel from being heard.
+        while (ending := await asyncio.to_thread(watch.due)) is None:
+            await asyncio.sleep(TICK_S)
+        self._finish(ending)
 
     def _on_mpiexec_end(self, data: dict[str, Any]) -> None:
         scheduler, job = scheduler_of(self._spec.place), self._spec.place.job

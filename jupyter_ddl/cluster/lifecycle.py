@@ -88,6 +88,9 @@ class Cluster:
         self.folder = folder
         self.use = UseLock(folder.path)
         self.spec = folder.spec()
+        if self.spec.idle_stop is not None:
+            # Until all have imported: ranks that start are not idle.
+            self.use.hold()
         settings = folder.settings()
         self.world_id: str = settings["world_id"]
         self.kernel = secrets.token_hex(4)
@@ -268,6 +271,7 @@ class Cluster:
 
     def _disconnect(self) -> None:
         self.files.close()
+        self.use.close()
         if self.channel is not None:
             self.channel.close()
 
@@ -299,7 +303,10 @@ class Cluster:
                 if isinstance(event, RankReady):
                     self.ranks[event.rank] = event
                 elif isinstance(event, RankWarm):
+                    was_warm = len(self.warm) == self.world_size
                     self.warm[event.rank] = event
+                    if self.spec.idle_stop is not None and not was_warm and len(self.warm) == self.world_size:
+                        self.use.free()
                 else:
                     self._lost = event
                 self._changed.notify_all()

@@ -24,6 +24,7 @@ from jupyter_ddl.host.topology import (
     visible_gpus,
 )
 from jupyter_ddl.launch.place import HERE, Place
+from jupyter_ddl.launch.profiles.limits import idle_stop_in
 from jupyter_ddl.launch.schedulers.known import scheduler_of
 from jupyter_ddl.paths import SKLEARN_VARIABLE
 from jupyter_ddl.protocol import settled_variables
@@ -34,6 +35,7 @@ from jupyter_ddl.protocol.standby import NEVER, checked_standby
 
 if TYPE_CHECKING:
     from jupyter_ddl.launch.profiles.limits import Allowed
+    from jupyter_ddl.protocol.idle_stop import IdleStop
 
 DEFAULT_NAME = "default"
 THREADS_VARIABLE = "TF_NUM_INTRAOP_THREADS"
@@ -55,6 +57,7 @@ def plan(
     place: Place = HERE,
     framework: str = AUTO,
     standby: str = NEVER,
+    idle_stop: IdleStop | None = None,
 ) -> ClusterSpec:
     """Return what to start for what the user requested, checked against this host.
 
@@ -74,6 +77,7 @@ def plan(
         place: where the ranks are.
         framework: what the ranks import before the first cell, as `protocol.frameworks` names it.
         standby: "auto" or "never": whether others wait to take their place.
+        idle_stop: when idle ranks are ended; None for never.
 
     Raises:
         InvalidInput: what was requested breaks a rule.
@@ -95,6 +99,7 @@ def plan(
         "place": place,
         "framework": checked(framework),
         "standby": checked_standby(standby),
+        "idle_stop": idle_stop,
     }
     wanted = threads or _threads_from(variables)
     if place.is_here:
@@ -169,6 +174,7 @@ def replanned(spec: ClusterSpec, changes: Mapping[str, Any]) -> ClusterSpec:
         "place": spec.place,
         "framework": spec.framework,
         "standby": spec.standby,
+        "idle_stop": spec.idle_stop,
     }
     if spec.finds_devices:
         del wanted["gpus"]
@@ -176,6 +182,8 @@ def replanned(spec: ClusterSpec, changes: Mapping[str, Any]) -> ClusterSpec:
         # Another number of ranks takes other GPUs.
         del wanted["gpus"]
     wanted |= {name: value for name, value in changes.items() if name != "env"}
+    if "idle_stop" in changes:
+        wanted["idle_stop"] = idle_stop_in(None, changes["idle_stop"])
     new = plan(**wanted, environment=spec.environment | dict(changes.get("env", {})))
     return new if spec.allowed is None else limited(new, spec.allowed)
 
@@ -187,6 +195,7 @@ def limited(spec: ClusterSpec, allowed: Allowed) -> ClusterSpec:
         InvalidInput: it is more.
     """
     allowed.check(ranks=spec.n, nodes=len(spec.place.hosts))
+    allowed.check_idle_stop(spec.idle_stop)
     return replace(spec, allowed=allowed)
 
 

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from jupyter_ddl.launch.place import HERE, Place
 from jupyter_ddl.launch.profiles.limits import Allowed
 from jupyter_ddl.protocol.frameworks import AUTO
+from jupyter_ddl.protocol.idle_stop import IdleStop
 from jupyter_ddl.protocol.standby import NEVER
 
 
@@ -52,6 +53,7 @@ class ClusterSpec:
         allowed: what the profile that they were started with allows, also at a restart; None without one.
         framework: what the ranks import before the first cell; "auto" for what is installed there.
         standby: whether ranks that wait to take their place may be made: "auto" or "never".
+        idle_stop: when they are ended as idle; None for never.
     """
 
     name: str
@@ -68,6 +70,7 @@ class ClusterSpec:
     allowed: Allowed | None = None
     framework: str = AUTO
     standby: str = NEVER
+    idle_stop: IdleStop | None = None
 
     def to_json(self) -> str:
         """Return the spec as one line of JSON."""
@@ -81,5 +84,6 @@ class ClusterSpec:
         place = Place.from_record(fields["place"]) if "place" in fields else HERE
         served = Served(**fields["served"]) if fields.get("served") else None
         allowed = Allowed(**fields["allowed"]) if fields.get("allowed") else None
+        idle_stop = IdleStop(**fields["idle_stop"]) if fields.get("idle_stop") else None
         read = {"devices": tuple(fields["devices"]), "place": place, "served": served, "allowed": allowed}
-        return cls(**{**fields, **read})
+        return cls(**{**fields, **read, "idle_stop": idle_stop})

@@ -207,7 +207,7 @@ def _key(spec: ClusterSpec) -> object:
         if folder.endswith("-packages") and Path(folder).is_dir()
     )
     shared = tuple(sorted(occupancy.on_shared_cores(spec).items()))
-    return replace(spec, note=""), str(Path.cwd()), dict(os.environ), shared, installed
+    return replace(spec, note="", idle_stop=None), str(Path.cwd()), dict(os.environ), shared, installed
 
 
 def _started(spec: ClusterSpec) -> World | None:

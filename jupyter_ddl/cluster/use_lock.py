@@ -39,6 +39,9 @@ class UseLock:
 
     Args:
         folder: the cluster's.
+
+    Attributes:
+        noted_s: when this kernel noted a use last, in seconds since the epoch; 0 before the first.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -46,6 +49,7 @@ class UseLock:
         self._guard = threading.Lock()
         self._held = 0
         self._file: BinaryIO | None = None
+        self.noted_s = 0.0
 
     @property
     def is_held(self) -> bool:
@@ -57,6 +61,7 @@ class UseLock:
         with self._guard:
             if self._held == 0:
                 self._file = _locked(self._path)
+                self.noted_s = time.time()
             self._held += 1
 
     def free(self) -> None:
@@ -84,6 +89,7 @@ class UseLock:
     def _release(self) -> None:
         file, self._file = self._file, None
         if file is not None:
+            self.noted_s = time.time()
             with file:
                 _note_use(file)
                 files.unlock(file)
@@ -151,3 +157,13 @@ def _note_use(file: BinaryIO) -> None:
     # By this host's clock, and not by a file server's.
     now_s = time.time()
     os.utime(file.fileno(), (now_s, now_s))
+
+
+def note_use(folder: Path) -> None:
+    """Note that ranks are used at this moment: what ends idle ones counts from here on.
+
+    Raises:
+        OSError: it cannot be noted.
+    """
+    with files.open_to_lock(folder / _NAME) as file:
+        _note_use(file)

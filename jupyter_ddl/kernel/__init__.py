@@ -17,6 +17,7 @@
 | `executed_notebook` | the notebook that nbconvert, papermill and the like execute |
 | `run_origin` | the notebook, cell and commit that a run comes from |
 | `wall_time` | when the batch job of the ranks is over, and the warnings of it |
+| `idle_count` | when the ranks will be ended as idle |
 | `lost_ranks`, `checkpoint_offer` | what is known of lost ranks, and of their training |
 | `horovod_schedule` | when Horovod runs |
 | `observers`, `cluster_state` | what is notified of changes, and what a panel shows of a cluster |

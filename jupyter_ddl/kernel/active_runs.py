@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from jupyter_ddl.cluster.lifecycle import Cluster
+    from jupyter_ddl.kernel.idle_count import IdleCount
     from jupyter_ddl.kernel.wall_time import WallTime
     from jupyter_ddl.protocol.events import Event, RankHeld
     from jupyter_ddl.protocol.faults import Fault, RankProcess
@@ -76,10 +77,12 @@ class ActiveRuns:
 
     Attributes:
         wall_time: of the batch job that the ranks are in; None without one.
+        idle_count: until they are ended as idle; None where they are not.
     """
 
     def __init__(self, cluster: Cluster, owner: RunsOwner) -> None:
         self.wall_time: WallTime | None = None
+        self.idle_count: IdleCount | None = None
         self._cluster = cluster
         self._owner = owner
         self._lock = owner.lock

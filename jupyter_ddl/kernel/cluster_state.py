@@ -43,6 +43,7 @@ def cluster_state(now: Snapshot) -> ClusterState:
         "world_size": now.spec.n,
         "ranks": ranks,
         "ends_at_s": ends_at_s(now),
+        "idle_ends_at_s": idle_ends_at_s(now),
         "job": job_title(now.spec),
         "held": held_sentence(held),
     }
@@ -61,6 +62,13 @@ def ends_at_s(now: Snapshot) -> float | None:
     if now.incarnation is None or now.state in _WITHOUT_RANKS or now.incarnation.runs.wall_time is None:
         return None
     return now.incarnation.runs.wall_time.ends_at_s
+
+
+def idle_ends_at_s(now: Snapshot) -> float | None:
+    """Return when the ranks are ended as idle, in seconds since the epoch; None while they are used, and for never."""
+    if now.incarnation is None or now.state is not LifecycleState.READY or now.incarnation.runs.idle_count is None:
+        return None
+    return now.incarnation.runs.idle_count.ends_at_s
 
 
 def why_not_ready(now: Snapshot) -> str | None:

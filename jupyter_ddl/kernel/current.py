@@ -10,6 +10,7 @@ Runs on: kernel.
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.cluster import finding, submission
@@ -19,7 +20,7 @@ from jupyter_ddl.kernel import exported
 from jupyter_ddl.kernel.kernel_sessions import KernelSessions
 from jupyter_ddl.kernel.rebuild_choice import checked_rebuild
 from jupyter_ddl.launch.place_options import place_of
-from jupyter_ddl.launch.profiles.limits import allowed_by, check_clusters
+from jupyter_ddl.launch.profiles.limits import allowed_by, check_clusters, idle_stop_in
 from jupyter_ddl.launch.profiles.reading import profile_named
 from jupyter_ddl.launch.profiles.start_options import StartOptions, with_profile
 from jupyter_ddl.paths import SKLEARN_VARIABLE
@@ -63,6 +64,7 @@ def start(
     rebuild: Rebuild = True,
     framework: str = AUTO,
     standby: str = NEVER,
+    idle_stop: str | None = None,
     sklearn: str | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Session:
@@ -91,6 +93,8 @@ def start(
             this process has imported, else what is installed.
         standby: "auto" to have other ranks import and wait, where memory allows, to take the place of these when they
             are lost or restarted; `%ddl start` does.
+        idle_stop: end the ranks after so long without a run, with this process or without: "45s", "30m", "2h", "1d", or
+            "never"; by default as the profile, or the variable, says.
         sklearn: what accelerates scikit-learn on the ranks: "intelex" (scikit-learn-intelex), "cuml", or "none".
         progress: called with a sentence at each step.
 
@@ -112,7 +116,8 @@ def start(
         options = given if named is None else with_profile(named, given)
     else:
         options, name = exported.options_in_job(job, named, given), exported.name_in_job(job, name)
-        keep, interface = False, None
+        # A job ends with its notebook's last cell.
+        keep, interface, idle_stop = False, None, NEVER
     place = place_of(
         options.hosts,
         options.hostfile,
@@ -123,9 +128,11 @@ def start(
         launcher=options.launcher,
     )
     chosen = imported(sys.modules) if framework == AUTO else framework
-    spec = plan(options.n, gpus, options.threads, name, options.env, keep, oversubscribe, place, chosen, standby)
+    ends = idle_stop_in(named, idle_stop)
+    spec = plan(options.n, gpus, options.threads, name, options.env, keep, oversubscribe, place, chosen, standby, ends)
     if named is not None:
-        spec = limited(spec, allowed_by(named))
+        allowed = allowed_by(named)
+        spec = limited(spec, allowed if job is None else replace(allowed, idle_stop=None))
         if job is None:
             check_clusters(named, lambda: finding.names_beside(spec.name))
     return _sessions.start(spec, progress, rebuild=checked_rebuild(rebuild))

@@ -17,6 +17,7 @@ from jupyter_ddl.cluster.rank_stacks import StackLooks
 from jupyter_ddl.cluster.transfer import Transfer
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.kernel.active_runs import ActiveRuns
+from jupyter_ddl.kernel.idle_count import idle_count_of
 from jupyter_ddl.kernel.sending import Sender
 from jupyter_ddl.kernel.wall_time import wall_time_of
 from jupyter_ddl.protocol.requests import ReleaseAsked
@@ -72,6 +73,7 @@ class Incarnation:
         debugging = Debugging(cluster)
         topologies = HostTopologies(cluster.ranks, cluster)
         runs.wall_time = wall_time_of(cluster.spec, runs.notify)
+        runs.idle_count = idle_count_of(cluster, runs.notify)
         cluster.listen(looks.handle)
         cluster.listen(profiles.handle)
         cluster.listen(lookups.handle)
@@ -115,6 +117,8 @@ class Incarnation:
         self.transfer.close()
         if self.runs.wall_time is not None:
             self.runs.wall_time.close()
+        if self.runs.idle_count is not None:
+            self.runs.idle_count.close()
 
 
 def _release_asked(kernel: str, transfer: Transfer, event: Event) -> None:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.cluster.lifecycle import Cluster
     from jupyter_ddl.cluster.spec import ClusterSpec
     from jupyter_ddl.kernel.bring_up import Launch
+    from jupyter_ddl.kernel.idle_count import IdleCount
     from jupyter_ddl.kernel.incarnation import Incarnation
     from jupyter_ddl.kernel.observers import Observers
     from jupyter_ddl.kernel.rebuild_choice import Rebuild
@@ -156,6 +157,11 @@ class Session:
     def wall_time(self) -> WallTime | None:
         """The end of the batch job that the ranks are in; None without one."""
         return self._ranks.runs.wall_time
+
+    @property
+    def idle_count(self) -> IdleCount | None:
+        """The count until the ranks are ended as idle; None where they are not. Its `restart` counts from then on."""
+        return self._ranks.runs.idle_count
 
     @property
     def note(self) -> str:

@@ -66,8 +66,10 @@ def usable_ranks(lifecycle: ClusterLifecycle) -> Incarnation:
     lost = runs.lost
     if now.state is LifecycleState.STOPPED or (lost is not None and lost.asked):
         name = now.incarnation.cluster.spec.name
-        how = describe(lost.fault) if lost is not None and lost.fault.subject == "idle" else "stopped"
-        raise NoCluster(f"Ranks must run. Received: the cluster {name!r} was {how}. Start one with %ddl start.")
+        if lost is not None and lost.fault.subject == "idle":
+            how = f"{describe(lost.fault)}; what its cells defined is lost"
+            raise NoCluster(f"Ranks must run. Received: the cluster {name!r} was {how}. %ddl restart starts it again.")
+        raise NoCluster(f"Ranks must run. Received: the cluster {name!r} was stopped. Start one with %ddl start.")
     if lost is not None:
         raise ClusterLost(f"Ranks must run. Received: {describe(lost.fault)}\n{render_remedy(runs.remedy)}")
     stuck = runs.stuck()

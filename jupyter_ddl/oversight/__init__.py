@@ -6,5 +6,6 @@
 | `hub_access` | JupyterHub's API, and tokens for one server each |
 | `all_servers` | the same clusters, of all servers of a JupyterHub |
 | `table` | clusters as text |
+| `last_run` | when the ranks of a lease that asks were used last |
 | `stopping` | the end of idle ones, and its log |
 """

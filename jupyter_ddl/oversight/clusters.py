@@ -163,4 +163,5 @@ def _summary(
         fault_kind=known.fault_kind,
         fault_at_s=known.fault_at_s,
         is_elsewhere=folder.is_elsewhere and spec.served is None,
+        idle_stop_s=None if spec.idle_stop is None else spec.idle_stop.after_s,
     )

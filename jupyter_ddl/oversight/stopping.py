@@ -6,32 +6,20 @@ Runs on: Jupyter server, a terminal.
 from __future__ import annotations
 
 import logging
-import os
-import time
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from jupyter_ddl import paths
+from jupyter_ddl.cluster.ending_notes import log_ending
 from jupyter_ddl.cluster.idle_end import end_as_idle
 from jupyter_ddl.cluster.use_lock import kept_from_use
 from jupyter_ddl.errors import ClusterError
-from jupyter_ddl.host import files
 from jupyter_ddl.oversight import clusters
-from jupyter_ddl.oversight.table import shown
 from jupyter_ddl.protocol.number_texts import counted, duration
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from jupyter_ddl.cluster.folder import ClusterFolder
     from jupyter_ddl.protocol.cluster_summaries import ClusterSummary, StopOutcome, StopRequest
 
 _log = logging.getLogger("jupyter_ddl")
-
-
-def log_file() -> Path:
-    """Return the file in which the user finds who ended idle ranks (it may not exist yet)."""
-    return paths.clusters_dir().parent / "stopped-as-idle.log"
 
 
 def stop_idle(request: StopRequest, by: str) -> dict[str, StopOutcome]:
@@ -80,10 +68,4 @@ def _note(summary: ClusterSummary, idle_s: float, by: str) -> None:
     what = f"{summary.name} of {summary.user} ({ranks} on {', '.join(summary.hosts)})"
     line = f"{what} was stopped by {by}, after {duration(idle_s)} without a run"
     _log.warning("jupyter_ddl: the cluster %s", line)
-    # A full disk: the server's log has it.
-    with suppress(OSError):
-        descriptor = files.open_to_append(log_file())
-        try:
-            files.append(descriptor, f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {shown(line)}\n".encode())
-        finally:
-            os.close(descriptor)
+    log_ending(line)

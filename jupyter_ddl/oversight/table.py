@@ -69,6 +69,8 @@ def _cells(cluster: ClusterSummary, now_s: float) -> tuple[str, ...]:
     hosts = ",".join(cluster.hosts[:_HOSTS_SHOWN]) + (f" and {more} more" if more > 0 else "")
     since = time.strftime("%Y-%m-%d %H:%M", time.localtime(cluster.start_s))
     idle = cluster.state if cluster.idle_s is None else duration(cluster.idle_s)
+    if cluster.idle_s is not None and cluster.idle_stop_s is not None:
+        idle += f", ends in {time_left(cluster.idle_stop_s - cluster.idle_s)}"
     fault = NOTHING
     if cluster.fault_kind is not None:
         ago = "" if cluster.fault_at_s is None else f", {time_left(now_s - cluster.fault_at_s)} ago"

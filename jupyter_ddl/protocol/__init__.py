@@ -7,6 +7,7 @@
 | `readings` | what a sample has of a rank's training, its device and its host |
 | `rank_answers` | what a rank answers to a request, as events |
 | `faults` | what failed, as data |
+| `idle_stop` | after how long without use ranks are ended |
 | `standby` | what the processes of ranks that stand by say to each other |
 | `requests`, `task_requests`, `transport` | what is asked of a rank, and of one with tasks; the interface for it |
 | `hub_messages` | the messages between kernels, the hub and browsers |

@@ -43,6 +43,7 @@ class ClusterSummary:
         fault_kind: what went wrong last in its runs, of the newest 500; None for nothing.
         fault_at_s: when.
         is_elsewhere: it runs on another host than the server, without a batch job of its own, and is stopped there.
+        idle_stop_s: after how long it is ended as idle; None for never.
         server: the name of the user's server in JupyterHub; "" for the default one.
     """
 
@@ -60,6 +61,7 @@ class ClusterSummary:
     fault_kind: Kind | None = None
     fault_at_s: float | None = None
     is_elsewhere: bool = False
+    idle_stop_s: float | None = None
     server: str = ""
 
     @property

@@ -35,6 +35,7 @@ class ClusterState(TypedDict):
     """The ranks of a kernel; `step` is the step of their start or replacement, `note` the defaults that were used.
 
     `ends_at_s` is when the batch job that they are in is over, in seconds since the epoch; None without one.
+    `idle_ends_at_s` is when they are ended as idle; None while they are used, and where they are never.
     `job` names the batch job that brings them, e.g. "Slurm job 12", which a stop ends wherever it is; None without one.
     `held` says which ranks are held in the debugger, and where; None where none is.
     """
@@ -46,6 +47,7 @@ class ClusterState(TypedDict):
     world_size: Int64
     ranks: list[RankState]
     ends_at_s: float | None
+    idle_ends_at_s: float | None
     job: str | None
     held: str | None
 
@@ -116,7 +118,7 @@ class Control(Wire):
     """Ask a kernel for something at once, whatever its main thread does. It is answered by an Answer of the same id.
 
     Attributes:
-        do: "interrupt", "stop", "restart", "stacks", "profile", "complete", "inspect" or "debug".
+        do: "interrupt", "stop", "restart", "keep", "stacks", "profile", "complete", "inspect" or "debug".
         arguments: of "stacks": ranks; of "profile": ranks, seconds; of "complete": code, cursor; of "inspect": code,
             cursor, detail; of "debug": rank, message.
     """

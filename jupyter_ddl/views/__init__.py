@@ -24,5 +24,6 @@
 | `failure`, `stalls`, `stack_text` | its parts: what ranks raised, who waits for whom, where each is |
 | `merged_profile`, `profile_text` | the profiles of ranks as one tree, with what differs; as text and files |
 | `table`, `topology`, `held_ranks` | the ranks of a cluster, as text; what their hosts have; those in the debugger |
+| `idle_stop` | when ranks are ended as idle, as a sentence |
 | `progress` | one line while something is under way |
 """

@@ -186,6 +186,7 @@ _CLUSTER: hub_messages.ClusterState = {
     "world_size": 2,
     "ranks": _RANKS,
     "ends_at_s": 1767182640.0,
+    "idle_ends_at_s": 1767182700.0,
     "job": "Slurm job 12",
     "held": "Rank 1 is held in the debugger, at line 3 of a cell.",
 }

@@ -72,16 +72,33 @@ def _union(name: str, kinds: tuple[Any, ...]) -> list[str]:
 def _table(union: str, kinds: tuple[Any, ...]) -> Iterator[str]:
     table = {kind.type: {f.name: _field(f, hint) for f, hint in _fields(kind)} for kind in kinds}
     # What many fields are is written once: a page that loads this has the room for other things.
-    counts = Counter(json.dumps(field) for of in table.values() for field in of.values())
+    counts = Counter(json.dumps(field) for of in table.values() for field in _with_inner(of))
     names = _names(text for text, count in counts.items() if count > 1)
     yield from (f"const {name}: Field = {text};" for text, name in names.items())
     yield "/** Of each type its fields: what JSON value each is, and what stands for one that may be left out. */"
     yield f"export const FIELDS: Readonly<Record<{union}['type'], Readonly<Record<string, Field>>>> = {{"
     for kind, of in table.items():
         yield f"  {kind}: {{"
-        yield from (f"    {name}: {names.get(json.dumps(field), json.dumps(field))}," for name, field in of.items())
+        yield from (f"    {name}: {_literal(field, names)}," for name, field in of.items())
         yield "  },"
     yield from ("};", "")
+
+
+def _with_inner(of: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield fields, and those that they have within."""
+    for field in of.values():
+        yield field
+        yield from _with_inner(field.get("of", {}))
+
+
+def _literal(field: dict[str, Any], names: dict[str, str]) -> str:
+    """Return a field as TypeScript has it, by the constants that there are."""
+    text = json.dumps(field)
+    if text in names or "of" not in field:
+        return names.get(text, text)
+    of = ", ".join(f"{json.dumps(name)}: {_literal(inner, names)}" for name, inner in field["of"].items())
+    rest = ((key, json.dumps(value)) for key, value in field.items() if key != "of")
+    return "{" + ", ".join(f'"{key}": {value}' for key, value in (*rest, ("of", f"{{{of}}}"))) + "}"
 
 
 def _names(texts: Iterator[str]) -> dict[str, str]:

@@ -45,6 +45,8 @@ export namespace CommandIDs {
   export const interrupt = 'jupyter-ddl:interrupt';
   export const stop = 'jupyter-ddl:stop';
   export const restart = 'jupyter-ddl:restart';
+  /** Restarts the count until idle ranks are ended. */
+  export const keep = 'jupyter-ddl:keep';
   export const stacks = 'jupyter-ddl:stacks';
   /** Of the kernel that is named, and no other. */
   export const stacksOf = 'jupyter-ddl:stacks-of';

@@ -3,7 +3,7 @@ import fixture from '../schema/events.fixture.json';
 import type { ClusterState, KernelState } from '../src/model/hub_messages';
 import { attachLine, withoutKernel } from '../src/model/kept';
 import { type LinesPage, type LinesPlace, type LogLine, LogWindow } from '../src/model/log_window';
-import { wantsRanks } from '../src/model/no_ranks';
+import { startOf } from '../src/model/no_ranks';
 import { belowMagic, type Edit, readMagic, toggleMagic, withRanks } from '../src/model/magic';
 import { parseEvent } from '../src/model/parse';
 import { rankRows } from '../src/model/rank_rows';
@@ -199,14 +199,16 @@ describe('the magic of a cell', () => {
 describe('a cell that wanted ranks', () => {
   const error = (ename: string, evalue: string): object => ({ 'application/vnd.jupyter.error': { ename, evalue, traceback: [] } });
   it.each([
-    [error('NoCluster', 'Ranks must run before a cell can go to them. Received: no cluster.'), true],
-    [error('UsageError', 'Cell magic `%%distributed` not found.'), true],
-    [{ 'application/vnd.jupyter.stderr': 'UsageError: Cell magic `%%distributed` not found.\n' }, true],
-    [error('NameError', "name 'rank' is not defined"), false],
-    [{ 'application/vnd.jupyter.stdout': 'Cell magic `%%distributed` not found.' }, false],
-    [{ 'text/plain': '1' }, false],
-  ])('shows in what stands under it: %j', (data, wants) => {
-    expect(wantsRanks(data as Record<string, unknown>)).toBe(wants);
+    [error('NoCluster', 'Ranks must run before a cell can go to them. Received: no cluster.'), '%ddl start'],
+    [error('NoCluster', "Ranks must run. Received: the cluster 'a' was stopped by --idle-stop 30m, after 30 min 0 s without a run; what its cells defined is lost. %ddl restart starts it again."), '%ddl restart'],
+    [error('NoCluster', "Ranks must run. Received: the cluster 'a' was stopped. Start one with %ddl start."), null],
+    [error('UsageError', 'Cell magic `%%distributed` not found.'), '%ddl start'],
+    [{ 'application/vnd.jupyter.stderr': 'UsageError: Cell magic `%%distributed` not found.\n' }, '%ddl start'],
+    [error('NameError', "name 'rank' is not defined"), null],
+    [{ 'application/vnd.jupyter.stdout': 'Cell magic `%%distributed` not found.' }, null],
+    [{ 'text/plain': '1' }, null],
+  ])('shows in what stands under it: %j', (data, line) => {
+    expect(startOf(data as Record<string, unknown>)).toBe(line);
   });
 
   it('gets ranks whose name is free', () => {
@@ -218,7 +220,7 @@ describe('a cell that wanted ranks', () => {
 describe('ranks in the panel', () => {
   const rank = { rank: 0, local_rank: 0, host: 'h', pid: 7, device: 'CPU', threads: 1, state: 'running' } as const;
   const cluster: ClusterState = {
-    ...{ name: 'default', state: 'running', note: '', step: null, world_size: 3, ends_at_s: null, job: null, held: null },
+    ...{ name: 'default', state: 'running', note: '', step: null, world_size: 3, ends_at_s: null, idle_ends_at_s: null, job: null, held: null },
     ranks: [rank, { ...rank, rank: 1, state: 'lost' }, { ...rank, rank: 2, state: 'silent' }],
   };
 
@@ -365,7 +367,7 @@ describe('runs on disk', () => {
 
 describe('clusters with no kernel', () => {
   const kept = ['a', 'b'].map((name) => ({ name, world_size: 2, devices: [], start_s: 1 }));
-  const cluster = { name: 'b', state: 'idle', note: '', step: null, world_size: 2, ranks: [], ends_at_s: null, job: null, held: null } as const;
+  const cluster = { name: 'b', state: 'idle', note: '', step: null, world_size: 2, ranks: [], ends_at_s: null, idle_ends_at_s: null, job: null, held: null } as const;
   const kernel: KernelState = { type: 'kernel_state', kernel: 'k', pid: 1, cluster, run: null, fault: null, whole_notebook: false };
 
   it('are those that no kernel has attached to', () => {

@@ -34,7 +34,15 @@ class ToldKernel:
     def __exit__(self, *_: type[BaseException] | TracebackType | BaseException | None) -> None:
         self._socket.close()
 
-    def tell(self, ranks: list[dict[str, Any]], *, state: str = "idle", name: str = "default", **more: Any) -> None:
+    def tell(
+        self,
+        ranks: list[dict[str, Any]],
+        *,
+        state: str = "idle",
+        name: str = "default",
+        idle_ends_at_s: float | None = None,
+        **more: Any,
+    ) -> None:
         """Say what ranks there are; `fault` is its text."""
         cluster = {
             "name": name,
@@ -44,6 +52,7 @@ class ToldKernel:
             "world_size": len(ranks),
             "ranks": ranks,
             "ends_at_s": None,
+            "idle_ends_at_s": idle_ends_at_s,
             "job": None,
             "held": None,
         }

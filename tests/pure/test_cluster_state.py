@@ -33,7 +33,9 @@ def described(
     spec = ClusterSpec("mine", 3, (), 1, {}, keep=False, oversubscribe=False, note="3 ranks")
     cluster: Any = SimpleNamespace(supervisor=SimpleNamespace(silent=set(silent)), ranks=READY)
     wall_time = SimpleNamespace(ends_at_s=99.0)
-    runs: Any = SimpleNamespace(lost=lost, busy_ranks=lambda: busy, wall_time=wall_time, held=lambda: [*held])
+    count = SimpleNamespace(ends_at_s=98.0)
+    of_end = {"wall_time": wall_time, "idle_count": count}
+    runs: Any = SimpleNamespace(lost=lost, busy_ranks=lambda: busy, held=lambda: [*held], **of_end)
     ranks: Any = SimpleNamespace(cluster=cluster, runs=runs)
     return cluster_state(Snapshot(state, step, spec, ranks))
 
@@ -68,6 +70,8 @@ def test_the_state_of_ranks(given: dict[str, Any], ranks: list[str]) -> None:
     assert found["state"] == given["state"].value
     assert [rank["state"] for rank in found["ranks"]] == ranks
     assert found["ends_at_s"] == (99.0 if ranks else None)
+    # They may be ended as idle while no cell runs, and they are there.
+    assert found["idle_ends_at_s"] == (98.0 if given["state"] is LifecycleState.READY else None)
     assert found["step"] == given.get("step")
     assert found["held"] == ("Rank 2 is held in the debugger, at train.py:8, in f." if "held" in given else None)
     assert [rank["pid"] for rank in found["ranks"]] == [4700, 4701, 4702][: len(ranks)]

@@ -13,13 +13,11 @@ import pytest
 
 from jupyter_ddl import paths
 from jupyter_ddl.cli import main
-from jupyter_ddl.cli.clusters import seconds_of
 from jupyter_ddl.cluster import lease_process
-from jupyter_ddl.cluster.ending_notes import ending_on_request
+from jupyter_ddl.cluster.ending_notes import ending_on_request, log_file
 from jupyter_ddl.cluster.folder import ClusterFolder
 from jupyter_ddl.cluster.spec import ClusterSpec
 from jupyter_ddl.cluster.use_lock import UseLock, is_used, kept_from_use, last_use_s
-from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host import process_identity
 from jupyter_ddl.oversight import clusters, stopping
 from jupyter_ddl.oversight.table import clusters_table
@@ -184,11 +182,11 @@ def test_an_idle_cluster_is_ended_and_its_user_finds_by_whom(folder: ClusterFold
     ending = ending_on_request(folder.path)
     assert (ending.kind, ending.subject, ending.facts.by) == ("stopped", "idle", "mrs smith\x1b")
     assert ending.facts.seconds == pytest.approx(3600, abs=5)
-    line = stopping.log_file().read_text()
+    line = log_file().read_text()
     assert line.count("\n") == 1
     host = process_identity.here()["host"]
     assert f"a of alice (2 ranks on {host}) was stopped by mrs smith?, after 1 h 00 min without a run" in line
-    assert stopping.log_file().stat().st_mode & 0o077 == 0
+    assert log_file().stat().st_mode & 0o077 == 0
 
 
 def test_one_that_was_used_since_the_question_is_left(folder: ClusterFolder, ended: list[int]) -> None:
@@ -202,7 +200,7 @@ def test_one_that_was_used_since_the_question_is_left(folder: ClusterFolder, end
     }
     assert ended == []
     assert ending_on_request(folder.path).subject == "user"
-    assert not stopping.log_file().exists()
+    assert not log_file().exists()
 
 
 def test_a_note_of_a_process_that_was_killed_before_it_ended_the_ranks_is_too_old(folder: ClusterFolder) -> None:
@@ -264,17 +262,5 @@ def test_the_command_lists_and_stops(
     assert "--yes stops them without asking." in told.err
     assert ended == []
     assert main(["clusters", "--stop-idle", "30m", "--yes"]) == 0
-    assert capsys.readouterr().out == f"a of alice: stopped\nLogged in {stopping.log_file()}\n"
+    assert capsys.readouterr().out == f"a of alice: stopped\nLogged in {log_file()}\n"
     assert ended == [os.getpid()]
-
-
-@pytest.mark.parametrize("text", ["30", "m", "-1m", "1w", "1e3s", "٣m"])
-def test_a_time_has_a_unit(text: str) -> None:
-    with pytest.raises(InvalidInput) as caught:
-        seconds_of(text)
-    expected = f"A time is a number and one of s, m, h and d. Received: {text!r}. Write 45s, 30m, 2h or 1d."
-    assert str(caught.value) == expected
-
-
-def test_times() -> None:
-    assert [seconds_of(text) for text in ("45s", "30m", "1.5h", "1d")] == [45, 1800, 5400, 86400]

@@ -10,15 +10,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jupyter_ddl.cluster import through_ssh
+from jupyter_ddl import paths
+from jupyter_ddl.cluster import mirrors, through_ssh
 from jupyter_ddl.cluster.lease_process import LOST
+from jupyter_ddl.cluster.spec import ClusterSpec
 from jupyter_ddl.host import run_module
 from jupyter_ddl.launch.place import HERE, HostSlots, Place
 from jupyter_ddl.launch.surveyed import Surveyed
 from jupyter_ddl.protocol.faults import Fault
+from jupyter_ddl.protocol.idle_stop import IdleStop
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 ENDED = json.loads(json.dumps(asdict(Fault("lost", "mpiexec", at_s=1.0))))
 BEGUN = 'echo \'{"begun": "/clusters/a"}\''
@@ -27,9 +31,9 @@ BEGUN = 'echo \'{"begun": "/clusters/a"}\''
 class Link:
     """The process between a kernel and a script of sh that stands for ssh."""
 
-    def __init__(self, script: str, keep: str = "end") -> None:
+    def __init__(self, script: str, keep: str = "end", mirror: str = "") -> None:
         self.process = subprocess.Popen(
-            run_module.command("jupyter_ddl.cluster.head_link", "nodea", keep, "", "/bin/sh", "-c", script),
+            run_module.command("jupyter_ddl.cluster.head_link", "nodea", keep, mirror, "/bin/sh", "-c", script),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             bufsize=0,
@@ -109,6 +113,26 @@ def test_a_lease_that_does_not_answer_is_not_waited_for(links: list[Link], *, is
         links[0].write(LOST + json.dumps(asdict(lost)).encode())
         assert links[0].read() == json.loads(json.dumps(asdict(lost)))
     assert links[0].process.wait(30) == 0
+
+
+def test_idle_ranks_are_ended_where_no_folder_is_shared(
+    links: list[Link], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(paths.RUNTIME_VARIABLE, str(tmp_path / "runtime"))
+    monkeypatch.setenv(paths.RUNS_VARIABLE, str(tmp_path / "runs"))
+    mirror = mirrors.of("a", "nodea")
+    idle_stop = IdleStop(1.0, "--idle-stop 1s")
+    spec = ClusterSpec("a", 2, (), 1, {}, keep=False, oversubscribe=False, note="", idle_stop=idle_stop)
+    mirror.create(spec, {"world_id": "w1", "kernel_pid": 4711})
+    mirror.connection_file.touch()
+    # As a lease does: it ends as it is told, and says so.
+    ends = 'while read -r line; do case "$line" in lost*) echo "${line#lost }"; exit 0;; esac; done'
+    links.append(Link(f"{BEGUN}; {ends}", mirror=str(mirror.path)))
+    assert links[0].read() == {"begun": "/clusters/a"}
+    said = links[0].read()
+    assert (said["kind"], said["subject"]) == ("stopped", "idle")
+    assert links[0].process.wait(30) == 0
+    assert not mirror.path.exists()
 
 
 def test_a_link_that_is_killed_closes_the_input_of_ssh(links: list[Link]) -> None:

@@ -43,6 +43,7 @@ class Controls:
             "interrupt": _interrupt,
             "stop": _stop,
             "restart": _restart,
+            "keep": _keep,
             "stacks": _stacks,
             "profile": _profile,
             "complete": _complete,
@@ -132,6 +133,18 @@ def _stop(session: Session, _: dict[str, Any]) -> None:
 def _restart(session: Session, _: dict[str, Any]) -> str:
     """Return the report of the setup cells; empty where there are none."""
     return session.restart()
+
+
+def _keep(session: Session, _: dict[str, Any]) -> None:
+    """Count from now on until idle ranks are ended.
+
+    Raises:
+        ClusterError: they have ended, or are not ended as idle.
+    """
+    count = session.idle_count
+    if session.state is not None or count is None:
+        raise ClusterError(f"Ranks are kept while they run. Received: {session.state or 'ranks that stay anyway'}.")
+    count.restart()
 
 
 def _stacks(session: Session, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ Runs on: kernel.
 from __future__ import annotations
 
 import os
+import time
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
@@ -23,6 +24,7 @@ from jupyter_ddl.protocol import standby
 from jupyter_ddl.protocol.frameworks import AUTO
 from jupyter_ddl.protocol.number_texts import counted, time_left
 from jupyter_ddl.views.held_ranks import held_sentence
+from jupyter_ddl.views.idle_stop import idle_stop_sentence
 from jupyter_ddl.views.progress import Progress
 from jupyter_ddl.views.table import status_table
 from jupyter_ddl.views.topology import topology_text
@@ -78,14 +80,19 @@ class DdlMagics(Magics):
             rebuild=BY_OPTION[arguments.rebuild or "auto"],
             framework=arguments.framework or AUTO,
             standby=arguments.standby or os.environ.get(STANDBY_VARIABLE) or standby.AUTO,
+            idle_stop=arguments.idle_stop,
             progress=progress,
         )
         self._started = session, arguments
-        progress.conclude("\n".join([session.note, *_standby_note(session), *_tables(session, arguments)]))
+        progress.conclude(
+            "\n".join([session.note, *_idle_note(session), *_standby_note(session), *_tables(session, arguments)])
+        )
 
     def _restart(self, arguments: Namespace) -> None:
         session = current.current()
-        given = {name: getattr(arguments, name) for name in ("n", "gpus", "threads", "framework", "standby")}
+        given = {
+            name: getattr(arguments, name) for name in ("n", "gpus", "threads", "framework", "standby", "idle_stop")
+        }
         changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         if arguments.oversubscribe:
             changes["oversubscribe"] = True
@@ -106,7 +113,7 @@ class DdlMagics(Magics):
         held = held_sentence(session.held)
         if held is not None:
             print(held)
-        print("\n".join(_tables(session, arguments)))
+        print("\n".join([*_idle_note(session), *_tables(session, arguments)]))
 
     def _stop(self, _: Namespace) -> None:
         session = current.current()
@@ -195,6 +202,16 @@ class DdlMagics(Magics):
 def _tables(session: Session, arguments: Namespace) -> list[str]:
     """Return the table of the ranks, and where asked what their hosts have."""
     return [status_table(session.ranks), *([f"\n{topology_text(session.topology())}"] if arguments.topology else [])]
+
+
+def _idle_note(session: Session) -> list[str]:
+    """Return when the ranks are ended as idle; nothing where they are not, or do not run."""
+    count = session.idle_count
+    if count is None or session.state is not None:
+        return []
+    ends_at_s = count.ends_at_s
+    left_s = None if ends_at_s is None else max(0.0, ends_at_s - time.time())
+    return [idle_stop_sentence(count.idle_stop.after_s, count.idle_stop.by, left_s)]
 
 
 def _standby_note(session: Session) -> list[str]:

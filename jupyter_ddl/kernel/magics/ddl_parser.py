@@ -54,6 +54,11 @@ def _add_starts(commands: Any) -> None:
             help="let other ranks import and wait, where memory allows, to take over when these end (default: auto)",
         )
         command.add_argument(
+            "--idle-stop",
+            metavar="TIME",
+            help="end ranks that no cell has used for so long: 45s, 30m, 2h, 1d, never (default: as the profile says)",
+        )
+        command.add_argument(
             "--sklearn", choices=SKLEARN_CHOICES, help="what accelerates scikit-learn on ranks (default: none)"
         )
         command.add_argument("--no-legacy", action="store_true", help="refuse what old programs wrote, as Keras 3 does")

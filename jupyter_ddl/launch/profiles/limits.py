@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.paths import IDLE_STOP_VARIABLE
+from jupyter_ddl.protocol.idle_stop import NEVER, IdleStop, idle_stop_of
+from jupyter_ddl.protocol.idle_stop import seconds_of as seconds_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,18 +22,20 @@ _TIME = re.compile(r"(?:(?P<days>\d{1,3})-)?(?P<hours>\d{1,4}):(?P<minutes>\d{2}
 
 @dataclass(frozen=True)
 class Allowed:
-    """The most ranks and nodes that a profile allows, as a cluster keeps them for its restarts.
+    """The most that a profile allows, as a cluster keeps it for its restarts.
 
     Attributes:
         profile: its name.
         file: that says so.
         ranks: in all; None for no limit, as for `nodes`.
+        idle_stop: the longest time before idle ranks are ended, as the profile writes it; None for no limit.
     """
 
     profile: str
     file: str
     ranks: int | None = None
     nodes: int | None = None
+    idle_stop: str | None = None
 
     def check(self, *, ranks: int | None = None, nodes: int | None = None) -> None:
         """Check what is asked for; None for what is not known.
@@ -41,6 +47,16 @@ class Allowed:
             if asked is not None and most is not None and asked > most:
                 raise self.too_much(f"{most} {what}", f"{asked} {what}")
 
+    def check_idle_stop(self, chosen: IdleStop | None) -> None:
+        """Check when idle ranks are to be ended; None for never.
+
+        Raises:
+            InvalidInput: it is later than the profile allows.
+        """
+        if self.idle_stop is None or (chosen is not None and chosen.after_s <= seconds_in(self.idle_stop)):
+            return
+        raise self.too_much(f"{self.idle_stop} before idle ranks are ended", NEVER if chosen is None else chosen.by)
+
     def too_much(self, most: str, asked: str) -> InvalidInput:
         """Return the error that says so."""
         return InvalidInput(
@@ -51,7 +67,29 @@ class Allowed:
 def allowed_by(named: Named) -> Allowed:
     """Return the most that a profile allows."""
     limits = named.profile.limits
-    return Allowed(named.name, named.file, limits.ranks, limits.nodes)
+    return Allowed(named.name, named.file, limits.ranks, limits.nodes, limits.idle_stop)
+
+
+def idle_stop_in(named: Named | None, given: str | None) -> IdleStop | None:
+    """Return when idle ranks of a start are ended: as is given, else as profile or variable say, else at the limit.
+
+    Args:
+        named: the profile; None without one.
+        given: a time, or "never"; None for nothing.
+
+    Raises:
+        InvalidInput: what is given, or the variable, is neither.
+    """
+    if given is not None:
+        return idle_stop_of(given, f"--idle-stop {given}")
+    default = None if named is None else named.profile.defaults.idle_stop
+    variable = os.environ.get(IDLE_STOP_VARIABLE)
+    if variable and default is None:
+        return idle_stop_of(variable, f"{IDLE_STOP_VARIABLE}={variable}")
+    if named is None:
+        return None
+    text = default or named.profile.limits.idle_stop
+    return None if text is None else idle_stop_of(text, f"the profile {named.name} (idle_stop = {text})")
 
 
 def seconds_of(time: str) -> int | None:

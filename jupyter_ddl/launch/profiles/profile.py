@@ -23,6 +23,7 @@ class Defaults(msgspec.Struct, frozen=True, kw_only=True):
         time: the wall time, as "HOURS:MINUTES" or "HOURS:MINUTES:SECONDS".
         partition: or queue.
         account: which is charged.
+        idle_stop: after how long without a run the ranks of a start are ended, as "30m"; or "never".
     """
 
     ranks: int | None = None
@@ -34,6 +35,7 @@ class Defaults(msgspec.Struct, frozen=True, kw_only=True):
     time: str | None = None
     partition: str | None = None
     account: str | None = None
+    idle_stop: str | None = None
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,12 +46,14 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         nodes: likewise.
         time: of a job, written as in `Defaults`.
         clusters: of a user that run when one more is started.
+        idle_stop: the longest time without a run before the ranks of a start are ended, as "2h".
     """
 
     ranks: int | None = None
     nodes: int | None = None
     time: str | None = None
     clusters: int | None = None
+    idle_stop: str | None = None
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ from jupyter_ddl.launch.place import MPIEXEC
 from jupyter_ddl.launch.profiles.limits import seconds_of
 from jupyter_ddl.launch.profiles.places import check_trusted, profile_files, profile_folders
 from jupyter_ddl.launch.profiles.profile import SUBMITS, Defaults, Limits, Named, Profile
+from jupyter_ddl.protocol.idle_stop import NEVER, idle_stop_of
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -118,6 +119,8 @@ def _check_values(name: str, profile: Profile, file: Path) -> None:
             raise _refused(f"A count must be at least {least}.", file, f"{name}.{key} = {value}")
         if key.endswith(".time") and value is not None and seconds_of(value) is None:
             raise _refused("A time must be HOURS:MINUTES or HOURS:MINUTES:SECONDS.", file, f"{name}.{key} = {value!r}")
+        if key.endswith(".idle_stop") and isinstance(value, str):
+            _check_idle_stop(name, key, value, file)
     for variable, value in profile.environment.items():
         if not _VARIABLE.fullmatch(variable) or "\0" in value:
             raise _refused("A variable must have a name that a shell takes.", file, f"{name}.environment.{variable}")
@@ -134,6 +137,16 @@ def _check_values(name: str, profile: Profile, file: Path) -> None:
         raise _refused('Ranks start by jsrun where launcher = "lsf".', file, f"{name}.launcher = {profile.launcher!r}")
     if profile.launcher not in SUBMITS and profile.options:
         raise _refused("Options are those of a scheduler.", file, f"{name}.launcher = {profile.launcher!r}")
+
+
+def _check_idle_stop(name: str, key: str, value: str, file: Path) -> None:
+    received = f"{name}.{key} = {value!r}"
+    if key == "limits.idle_stop" and value == NEVER:
+        raise _refused("A limit of idle ranks is a time.", file, received, "Write 2h, or leave it out.")
+    try:
+        idle_stop_of(value, received)
+    except InvalidInput as error:
+        raise _refused(error.rule, file, received, error.remedy) from error
 
 
 def _refused(rule: str, file: Path, received: str, remedy: str | None = None) -> InvalidInput:

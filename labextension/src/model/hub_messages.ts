@@ -22,6 +22,7 @@ export interface ClusterState {
   readonly world_size: number;
   readonly ranks: readonly RankState[];
   readonly ends_at_s: number | null;
+  readonly idle_ends_at_s: number | null;
   readonly job: string | null;
   readonly held: string | null;
 }
@@ -112,14 +113,17 @@ export type FromBrowser =
   | Unwatch;
 
 const STRING: Field = {"kind": "string", "nullable": false};
+const NUMBER: Field = {"kind": "number", "nullable": false};
+const NULLABLE_STRING: Field = {"kind": "string", "nullable": true};
+const NULLABLE_NUMBER: Field = {"kind": "number", "nullable": true};
 const OPTIONAL_NULLABLE_STRING: Field = {"kind": "string", "nullable": true, "default": null};
 const OPTIONAL_NULLABLE_OBJECT: Field = {"kind": "object", "nullable": true, "default": null};
 /** Of each type its fields: what JSON value each is, and what stands for one that may be left out. */
 export const FIELDS: Readonly<Record<ToBrowser['type'], Readonly<Record<string, Field>>>> = {
   kernel_state: {
     kernel: STRING,
-    pid: {"kind": "number", "nullable": false},
-    cluster: {"kind": "object", "nullable": true, "of": {"name": {"kind": "string", "nullable": false}, "state": {"kind": "string", "nullable": false}, "note": {"kind": "string", "nullable": false}, "step": {"kind": "string", "nullable": true}, "world_size": {"kind": "number", "nullable": false}, "ranks": {"kind": "array", "nullable": false, "of": {"rank": {"kind": "number", "nullable": false}, "local_rank": {"kind": "number", "nullable": false}, "host": {"kind": "string", "nullable": false}, "pid": {"kind": "number", "nullable": false}, "device": {"kind": "string", "nullable": false}, "threads": {"kind": "number", "nullable": false}, "state": {"kind": "string", "nullable": false}}}, "ends_at_s": {"kind": "number", "nullable": true}, "job": {"kind": "string", "nullable": true}, "held": {"kind": "string", "nullable": true}}, "default": null},
+    pid: NUMBER,
+    cluster: {"kind": "object", "nullable": true, "default": null, "of": {"name": STRING, "state": STRING, "note": STRING, "step": NULLABLE_STRING, "world_size": NUMBER, "ranks": {"kind": "array", "nullable": false, "of": {"rank": NUMBER, "local_rank": NUMBER, "host": STRING, "pid": NUMBER, "device": STRING, "threads": NUMBER, "state": STRING}}, "ends_at_s": NULLABLE_NUMBER, "idle_ends_at_s": NULLABLE_NUMBER, "job": NULLABLE_STRING, "held": NULLABLE_STRING}},
     run: OPTIONAL_NULLABLE_STRING,
     fault: OPTIONAL_NULLABLE_OBJECT,
     whole_notebook: {"kind": "boolean", "nullable": false, "default": false},

@@ -9,9 +9,14 @@ const NO_RANKS = 'Ranks must run before a cell can go to them.';
 /** Of a kernel that knows nothing of jupyter_ddl. Source: ipython 9.18, IPython/core/interactiveshell.py, run_cell_magic */
 const NO_MAGIC = 'Cell magic `%%distributed` not found.';
 
-/** Whether an output of a cell, by MIME type, says that ranks are to be started before the cell can run. */
-export function wantsRanks(data: Readonly<Record<string, unknown>>): boolean {
+/** Of ranks that were ended as idle. As jupyter_ddl/kernel/settling.py raises it. */
+const RESTART = '%ddl restart';
+const ENDED = /^Ranks must run\. Received: the cluster .*%ddl restart starts it again\.$/s;
+
+/** The line that starts the ranks that an output of a cell, by MIME type, asks for; null where it asks for none. */
+export function startOf(data: Readonly<Record<string, unknown>>): '%ddl start' | typeof RESTART | null {
   const error = data[ERROR];
   const value = isRecord(error) ? String(error['evalue'] ?? '') : '';
-  return value.startsWith(NO_RANKS) || value.startsWith(NO_MAGIC) || String(data[STDERR] ?? '').includes(NO_MAGIC);
+  const wantsStart = value.startsWith(NO_RANKS) || value.startsWith(NO_MAGIC) || String(data[STDERR] ?? '').includes(NO_MAGIC);
+  return wantsStart ? '%ddl start' : ENDED.test(value) ? RESTART : null;
 }

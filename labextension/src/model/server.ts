@@ -14,7 +14,7 @@ import type { RunValues } from './run_values';
 import type { RunPage, RunRecord } from './runs';
 import type { Device, HostRoom } from './start';
 
-export type ControlName = 'interrupt' | 'stop' | 'restart' | 'stacks' | 'profile' | 'complete' | 'inspect' | 'debug';
+export type ControlName = 'interrupt' | 'stop' | 'restart' | 'keep' | 'stacks' | 'profile' | 'complete' | 'inspect' | 'debug';
 
 /** Where a run's notebook is among the server's files, or why it is not: the run has none, it is outside them, or gone. */
 export interface NotebookPlace {

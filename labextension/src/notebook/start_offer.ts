@@ -3,7 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { h, setHidden, setText } from '../components/dom';
 import { keepTyping } from '../components/keys';
 import type { HubModel } from '../model/hub';
-import { wantsRanks } from '../model/no_ranks';
+import { startOf } from '../model/no_ranks';
 import { sentence, type Server } from '../model/server';
 import { plainStart } from '../model/start';
 import type { NotebookCell, NotebookPanel } from './panels';
@@ -61,7 +61,7 @@ class StartOffers {
     for (const cell of cells) {
       if (cell === this.starting) {
         this.offerOf(cell).showStep(cluster?.step ?? '');
-      } else if (kernel !== undefined && cluster === null && lacksRanks(cell)) {
+      } else if (kernel !== undefined && cluster === null && startOfCell(cell) !== null) {
         this.offerOf(cell).allow(this.starting === null);
       } else if (this.shown.get(cell)?.hasFailed === false) {
         this.shown.get(cell)!.element.remove();
@@ -73,7 +73,7 @@ class StartOffers {
   private offerOf(cell: NotebookCell): StartOffer {
     let offer = this.shown.get(cell);
     if (offer === undefined) {
-      offer = new StartOffer(this.offering.trans, () => void this.start(cell));
+      offer = new StartOffer(this.offering.trans, startOfCell(cell) ?? '%ddl start', () => void this.start(cell));
       this.shown.set(cell, offer);
       cell.node.append(offer.element);
     }
@@ -89,7 +89,9 @@ class StartOffers {
     this.starting = cell;
     this.draw();
     try {
-      const started = runLine(kernel, plainStart(await this.taken(), panel.context.path), this.offering.trans);
+      const asked = startOfCell(cell);
+      const line = asked === '%ddl restart' ? asked : plainStart(await this.taken(), panel.context.path);
+      const started = runLine(kernel, line, this.offering.trans);
       // The kernel takes it after the start, and not at all where that fails.
       this.run(cell);
       await started;
@@ -129,9 +131,10 @@ class StartOffer {
 
   constructor(
     private readonly trans: TranslationBundle,
+    line: string,
     start: () => void,
   ) {
-    const title = trans.__('Executes %1 in the kernel, and then the cell', '%ddl start');
+    const title = trans.__('Executes %1 in the kernel, and then the cell', line);
     this.button = h('button', { type: 'button', class: 'ddl-button ddl-primary', title }, trans.__('Start ranks and run the cell'));
     this.button.addEventListener('click', start);
     this.element = h('div', { class: 'ddl-start-offer' }, this.button, this.step, this.fault);
@@ -160,11 +163,12 @@ class StartOffer {
   }
 }
 
-function lacksRanks({ model: { outputs } }: NotebookCell): boolean {
+function startOfCell({ model: { outputs } }: NotebookCell): ReturnType<typeof startOf> {
   for (let at = 0; at < (outputs?.length ?? 0); at++) {
-    if (wantsRanks(outputs!.get(at).data)) {
-      return true;
+    const line = startOf(outputs!.get(at).data);
+    if (line !== null) {
+      return line;
     }
   }
-  return false;
+  return null;
 }

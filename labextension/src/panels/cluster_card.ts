@@ -13,6 +13,7 @@ import { ranksText } from '../model/words';
 import { CommandIDs } from '../tokens';
 import type { Context } from './context';
 import { iconButton } from './icon_button';
+import { IdleNotice } from './idle_notice';
 import { type Entry, showMenu } from './popup_menu';
 
 export class ClusterCard {
@@ -32,6 +33,7 @@ export class ClusterCard {
   private readonly hub: HubModel;
   private readonly run = h('button', { type: 'button', class: 'ddl-run-link' });
   private readonly ranks: RankList;
+  private readonly idle: IdleNotice;
   private readonly interrupt: HTMLButtonElement;
   private readonly stacks: HTMLButtonElement;
   /** What ends ranks is in a menu: it is never a slip beside what does not. */
@@ -75,6 +77,7 @@ export class ClusterCard {
         act(CommandIDs.openRun, { run: this.runId });
       }
     });
+    this.idle = new IdleNotice(trans, () => act(CommandIDs.keep, { kernel }));
     this.ranks = new RankList(trans.__('Ranks'), trans, (rank, at) => this.showRankMenu(rank, at));
     const bar = h('div', { class: 'ddl-icon-bar', role: 'toolbar', 'aria-label': trans.__('Ranks') }, this.interrupt, this.stacks, this.more);
     this.head = h('summary', { class: 'ddl-cluster-head' }, h('h3', {}, this.name, this.count), this.state);
@@ -83,6 +86,7 @@ export class ClusterCard {
       { class: 'ddl-cluster' },
       this.head,
       h('div', { class: 'ddl-cluster-line' }, this.where, bar),
+      this.idle.element,
       this.step,
       this.fault,
       this.look,
@@ -117,6 +121,7 @@ export class ClusterCard {
     setText(this.where, left === null ? notebook : `${notebook} · ${trans.__('its batch job has %1 left', left.text)}`);
     this.where.classList.toggle('ddl-time-soon', left?.isSoon ?? false);
     setAttribute(this.where, 'title', cluster.note);
+    this.idle.update(cluster.idle_ends_at_s);
     setText(this.step, cluster.step ?? cluster.held ?? '');
     const fault = kernel.fault?.text ?? '';
     setText(this.fault, fault);

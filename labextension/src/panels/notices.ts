@@ -65,8 +65,10 @@ export class Notices {
   }
 
   /** A fault between runs, or of an active one: it stalls, or its ranks are lost. */
-  private onFault({ fault, run, kernel }: KernelState): void {
-    if (!this.isWished || this.isSeen(kernel) || fault === null) {
+  private onFault({ fault, run, kernel, cluster }: KernelState): void {
+    // The panel has nothing more to show of ranks that were ended as idle.
+    const isSeen = this.isSeen(kernel) && cluster?.state !== 'stopped';
+    if (!this.isWished || isSeen || fault === null) {
       return;
     }
     const { trans, nameOf } = this.context;

@@ -7,6 +7,7 @@ import { followTheme } from '../components/theme';
 import type { KernelState } from '../model/hub_messages';
 import type { RunModel } from '../model/run';
 import { progressText } from '../model/training_progress';
+import { idleEnd } from '../model/idle_end';
 import { timeLeft } from '../model/wall_time';
 import { ranksText } from '../model/words';
 import type { CurrentNotebook } from '../notebook/current';
@@ -73,9 +74,11 @@ function statusText({ cluster }: KernelState, model: RunModel | null, trans: Tra
   const ranks = ranksText(count, trans);
   const left = timeLeft(cluster.ends_at_s, Date.now() / 1000);
   const end = left === null ? '' : ` · ${trans.__('%1 left', left.text)}`;
+  const idle = idleEnd(cluster.idle_ends_at_s, Date.now() / 1000);
+  const stop = idle?.isSoon === true ? ` · ${trans.__('Idle: ended in %1', idle.text)}` : '';
   const progress = model === null ? '' : progressText(model.progress, trans);
   const does = progress === '' ? ratesText(model) : progress;
-  return `${ranks} · ${does === '' ? trans.__(cluster.state) : does}${end}`;
+  return `${ranks} · ${does === '' ? trans.__(cluster.state) : does}${end}${stop}`;
 }
 
 /** How fast all ranks train; empty where none does. */

@@ -1,4 +1,4 @@
-// What goes to a kernel's control thread, and so works while a cell runs: interrupt, stop, restart, stacks.
+// What goes to a kernel's control thread, and so works while a cell runs: interrupt, stop, restart, keep, stacks.
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { Dialog, ICommandPalette, showDialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
@@ -8,7 +8,7 @@ import { CommandIDs, type Distributed, IDistributed, PluginIDs } from '../tokens
 import { inPalette } from './palette';
 import { type Given, textOf } from './given';
 
-type Control = 'interrupt' | 'stop' | 'restart';
+type Control = 'interrupt' | 'stop' | 'restart' | 'keep';
 
 export const controls: JupyterFrontEndPlugin<void> = {
   id: PluginIDs.controls,
@@ -25,6 +25,7 @@ export const controls: JupyterFrontEndPlugin<void> = {
     add(CommandIDs.interrupt, trans.__('Interrupt Ranks'), 'interrupt');
     add(CommandIDs.stop, trans.__('Stop Ranks…'), 'stop');
     add(CommandIDs.restart, trans.__('Restart Ranks…'), 'restart');
+    add(CommandIDs.keep, trans.__('Keep Idle Ranks'), 'keep');
     commands.addCommand(CommandIDs.stacks, {
       label: trans.__('Show Where Ranks Are'),
       isEnabled: (given) => isEnabled(given) && can(CommandIDs.stacksOf),
@@ -33,7 +34,7 @@ export const controls: JupyterFrontEndPlugin<void> = {
         return state === null ? null : commands.execute(CommandIDs.stacksOf, { kernel: state.kernel });
       },
     });
-    const all = [CommandIDs.interrupt, CommandIDs.stop, CommandIDs.restart, CommandIDs.stacks];
+    const all = [CommandIDs.interrupt, CommandIDs.stop, CommandIDs.restart, CommandIDs.keep, CommandIDs.stacks];
     hub.changed.connect(() => all.forEach((id) => commands.notifyCommandChanged(id)));
     inPalette(palette, trans, all);
   },
@@ -61,7 +62,7 @@ async function control(distributed: Distributed, given: Given, what: Control): P
 
 /** Ask where something would be lost. */
 async function isConfirmed(state: KernelState, what: Control, { trans, nameOf }: Distributed): Promise<boolean> {
-  if (what === 'interrupt') {
+  if (what === 'interrupt' || what === 'keep') {
     return true;
   }
   const { button } = await showDialog({

@@ -156,6 +156,7 @@ def test_who_never_reads_costs_the_server_no_memory_and_nobody_else_time(
         "world_size": 0,
         "ranks": [],
         "ends_at_s": None,
+        "idle_ends_at_s": None,
         "job": None,
         "held": None,
     }

@@ -15,9 +15,10 @@ from servers import Notebook
 
 from jupyter_ddl import paths
 from jupyter_ddl.cli import main
+from jupyter_ddl.cluster.ending_notes import log_file
 from jupyter_ddl.cluster.idle_end import end_as_idle
 from jupyter_ddl.cluster.use_lock import kept_from_use
-from jupyter_ddl.oversight import clusters, stopping
+from jupyter_ddl.oversight import clusters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,8 +78,8 @@ def test_an_idle_cluster_is_ended_and_one_that_runs_is_left(server: Server, tmp_
         assert str(told.value).startswith(f"{rule}{clusters.this_user()}, after ")
         end.touch()
         assert busy.answer() == "ran"
-        assert "idle of " in stopping.log_file().read_text()
-        assert "busy of " not in stopping.log_file().read_text()
+        assert "idle of " in log_file().read_text()
+        assert "busy of " not in log_file().read_text()
         assert list(overview(server)) == ["busy"]
         # The terminal sees and does the same.
         assert main(["clusters", "--stop-idle", "0s", "--yes"]) == 0
