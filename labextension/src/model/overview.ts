@@ -1,5 +1,5 @@
 // All clusters of the server, or of a JupyterHub, for who looks after others. No DOM.
-import { isRecord } from './parse';
+import { isRecord, numberOrNull } from './parse';
 
 const FAULTS = ['raised', 'lost', 'stopped', 'silent', 'unanswered', 'stalled', 'timed out', 'interrupted', 'cut off'] as const;
 export type FaultKind = (typeof FAULTS)[number];
@@ -120,9 +120,9 @@ function summaryOf(found: Readonly<Record<string, unknown>>): ClusterSummary | n
     is_on_cores: found['is_on_cores'] === true,
     hosts: textsOf(found['hosts']),
     job: typeof found['job'] === 'string' ? found['job'] : null,
-    idle_s: typeof found['idle_s'] === 'number' ? found['idle_s'] : null,
+    idle_s: numberOrNull(found['idle_s']),
     fault_kind: FAULTS.find((one) => one === found['fault_kind']) ?? null,
-    fault_at_s: typeof found['fault_at_s'] === 'number' ? found['fault_at_s'] : null,
+    fault_at_s: numberOrNull(found['fault_at_s']),
     is_elsewhere: found['is_elsewhere'] === true,
   };
 }

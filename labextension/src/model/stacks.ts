@@ -53,12 +53,12 @@ function framesOf(rank: RankStacks): Frame[] {
   const frames = found.filter((frame: unknown): frame is unknown[] => Array.isArray(frame));
   const running = frames.find(([file, , name]) => name === '<module>' && CELL.test(String(file)))?.[0];
   return frames.map(([file, line, name, text]): Frame => {
-    const path = typeof file === 'string' ? file : '';
+    const path = textOf(file);
     return {
       file: shortened(path),
       line: typeof line === 'number' ? line : 0,
-      function: typeof name === 'string' ? name : '',
-      text: typeof text === 'string' ? text : '',
+      function: textOf(name),
+      text: textOf(text),
       isCell: CELL.test(path),
       isRunning: file === running,
     };
@@ -94,4 +94,8 @@ export function compactRanks(ranks: readonly number[]): string {
     last = rank;
   }
   return parts.join(', ');
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : '';
 }
