@@ -23,7 +23,7 @@ SAY = @printf '\n== %s\n'
 DASHBOARD := jupyter_ddl/views/static/dashboard.js
 PANEL := labextension/built
 
-.PHONY: demo docs test test-slow test-systems test-systems-slow test-frameworks test-frameworks-slow test-wheel check lab pictures bench soak clean dashboard schema translations notice wheel
+.PHONY: demo docs test test-slow test-systems test-systems-slow test-frameworks test-frameworks-slow test-wheel check lab pictures bench soak clean dashboard schema translations notice sbom wheel
 
 demo: $(VENV)/.horovod $(DASHBOARD)
 	$(SAY) "training on 2 ranks: notebooks/01-from-one-gpu-to-all.ipynb"
@@ -85,6 +85,10 @@ dashboard: $(DASHBOARD)
 # What of other packages npm bundles, with their licences.
 notice:
 	cd labextension && npm ci --silent --no-audit --no-fund && npm run --silent build -- --notice
+
+# What the wheel's bill of materials says: it is made of NOTICE and pyproject.toml.
+sbom: $(VENV)/.test
+	$(BIN)/python labextension/sbom.py
 
 # What the images of containers/ install.
 wheel: $(DASHBOARD) | $(VENV)/bin/python

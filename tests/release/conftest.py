@@ -24,7 +24,7 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def builder(tmp_path_factory: pytest.TempPathFactory, tools: Path) -> Environment:
     """An environment that has `build` and what builds our wheel."""
     environment = Environment.made(sys.executable, tmp_path_factory.mktemp("builder"), tools)
-    environment.install("build", "hatchling>=1.25")
+    environment.install("build", "hatchling>=1.28")
     return environment
 
 

@@ -121,10 +121,12 @@ def test_the_wheel_says_its_version_and_licence(wheel: Path) -> None:
         (metadata,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
         fields = email.message_from_bytes(archive.read(metadata))
         notice = archive.read(metadata.replace("METADATA", "licenses/NOTICE")).decode()
+        materials = archive.read(metadata.replace("METADATA", "sboms/sbom.cdx.json"))
     assert Version(fields["Version"]) == Version(jupyter_ddl.__version__)
     assert fields["License-Expression"] == "BSD-3-Clause"
     assert fields.get_all("License-File") == ["LICENSE", "NOTICE"]
     assert "uplot 1." in notice
+    assert materials == (ROOT / "sbom.cdx.json").read_bytes()
     assert fields["Requires-Python"] == "<3.14,>=3.10"
 
 
