@@ -64,8 +64,8 @@ def provided_by(module: str) -> dict[str, list[str]]:
 def modules_of(ops: str) -> list[str]:
     """Return the modules that have the operations of a backend."""
     for node in ast.walk(tree_of("__init__")):
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "_ops":
-            names = [each.id for each in node.value.elts]
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "_together":
+            names = [ast.unparse(each) for each in node.args]
             if names[0] == ops:
                 return names
     raise AssertionError(ops)

@@ -33,8 +33,6 @@ LISTED = {
     "legacy.sessions._current": "TensorFlow 1 had one default session for the process",
     "legacy.sessions._in_v1": "what the module tensorflow.compat.v1 answers for",
     "training.backends.__init__.BACKEND": "Keras's, which is settled when it is imported",
-    "training.backends.__init__.ops": "what that backend does in a step",
-    "training.backends.__init__.arrays": "what it does with arrays",
     "training.backends.horovod.__path__": "where Python looks for a package's modules: nowhere",
     "training.backends.process_sets.global_process_set": "Horovod's name of the set of all ranks",
     "pipelines.owned_folders._own": "this process's folders on this host",

@@ -21,7 +21,7 @@
 must be an operation there; PyTorch runs them at once. On JAX a step is a function of its state.
 
 Keras's backend is settled when Keras is imported. To add one: modules with the functions of `Ops`, some of which are
-here, one with those of Horovod's that `torch_collectives` has, and a branch here.
+here, one with those of Horovod's that `torch_collectives` has, and a branch that puts them together.
 
 Runs on: every rank.
 """
@@ -29,52 +29,83 @@ Runs on: every rank.
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import keras
-
-from jupyter_ddl.training.backends import (
-    flat_exchange,
-    held_values,
-    host_arrays,
-    interface,
-    kept_by_keras,
-    refused,
-    without_graphs,
-)
 
 if TYPE_CHECKING:
     from types import ModuleType
 
     from jupyter_ddl.training.backends.interface import Arrays, Ops
 
+
+def _together(*modules: ModuleType) -> Any:
+    """Return the names of what several modules define, as those of one."""
+    owners = {one.__name__ for one in modules}
+    return SimpleNamespace(
+        **{name: value for one in modules for name, value in vars(one).items() if _owner_of(value) in owners}
+    )
+
+
+def _owner_of(value: Any) -> Any:
+    return getattr(value, "__module__", None)
+
+
 TENSORFLOW, TORCH, JAX = "tensorflow", "torch", "jax"
 BACKEND: str = keras.config.backend()
 hvd: Any
-# The modules that have the operations of a step, and those that have what is done with arrays.
-_ops: tuple[ModuleType, ...]
-_arrays: tuple[ModuleType, ...]
+ops: Ops
+arrays: Arrays
 if BACKEND == JAX:
-    from jupyter_ddl.training.backends import jax_arrays, jax_clock, jax_collectives, jax_ops, jax_program, keras_seed
+    from jupyter_ddl.training.backends import (
+        environment_ranks,
+        flat_exchange,
+        host_arrays,
+        jax_arrays,
+        jax_clock,
+        jax_collectives,
+        jax_meshes,
+        jax_ops,
+        jax_program,
+        kept_by_keras,
+        keras_seed,
+        process_sets,
+        refused,
+        without_graphs,
+    )
 
-    hvd, _arrays = jax_collectives, (jax_arrays, host_arrays)
-    _ops = jax_ops, jax_program, jax_clock, flat_exchange, kept_by_keras, keras_seed, without_graphs, refused
+    hvd = _together(jax_collectives, jax_meshes, process_sets, environment_ranks)
+    ops = _together(jax_ops, jax_program, jax_clock, flat_exchange, kept_by_keras, keras_seed, without_graphs, refused)
+    arrays = _together(jax_arrays, host_arrays)
 elif BACKEND == TORCH:
     from jupyter_ddl.training.backends import (
+        environment_ranks,
+        flat_exchange,
+        held_values,
+        host_arrays,
         keras_seed,
+        process_sets,
+        refused,
         torch_arrays,
         torch_clock,
         torch_collectives,
         torch_ops,
+        torch_process_sets,
         torch_variables,
+        without_graphs,
     )
 
-    hvd, _arrays = torch_collectives, (torch_arrays, host_arrays)
-    _ops = torch_ops, torch_variables, torch_clock, flat_exchange, held_values, keras_seed, without_graphs, refused
+    hvd = _together(torch_collectives, torch_process_sets, process_sets, environment_ranks)
+    ops = _together(
+        torch_ops, torch_variables, torch_clock, flat_exchange, held_values, keras_seed, without_graphs, refused
+    )
+    arrays = _together(torch_arrays, host_arrays)
 else:
     import horovod.tensorflow as horovod_tensorflow
 
     from jupyter_ddl.training.backends import (
+        held_values,
+        kept_by_keras,
         tensorflow_arrays,
         tensorflow_clock,
         tensorflow_exchange,
@@ -83,8 +114,8 @@ else:
         tensorflow_seed,
     )
 
-    hvd, _arrays = horovod_tensorflow, (tensorflow_arrays,)
-    _ops = (
+    hvd = horovod_tensorflow
+    ops = _together(
         tensorflow_ops,
         tensorflow_exchange,
         tensorflow_clock,
@@ -93,19 +124,6 @@ else:
         held_values,
         kept_by_keras,
     )
+    arrays = _together(tensorflow_arrays)
 
-
-def _together(protocol: type, modules: tuple[ModuleType, ...]) -> Any:
-    """Return what a protocol names, of what the modules define."""
-    owners = {one.__name__ for one in modules}
-    known = {name: value for one in modules for name, value in vars(one).items() if _owner_of(value) in owners}
-    return SimpleNamespace(**{name: known[name] for name in vars(protocol) if name in known})
-
-
-def _owner_of(value: Any) -> Any:
-    return getattr(value, "__module__", None)
-
-
-ops = cast("Ops", _together(interface.Ops, _ops))
-arrays = cast("Arrays", _together(interface.Arrays, _arrays))
 global_process_set: Any = hvd.global_process_set

@@ -18,42 +18,21 @@ import numpy as np
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.training.backends import jax_program
-from jupyter_ddl.training.backends.environment_ranks import cross_rank, local_rank, local_size, rank, size
+from jupyter_ddl.training.backends.environment_ranks import cross_rank, local_rank, local_size, rank
 from jupyter_ddl.training.backends.jax_meshes import (
     AXIS,
     as_global,
-    init,
     mesh_of,
     on_device,
     over_ranks,
     own,
-    shutdown,
 )
 from jupyter_ddl.training.backends.process_sets import (
     Op,
     Plain,
     ProcessSet,
-    add_process_set,
     global_process_set,
-    is_initialized,
-    remove_process_set,
 )
-
-__all__ = [
-    "Op",
-    "ProcessSet",
-    "add_process_set",
-    "cross_rank",
-    "global_process_set",
-    "init",
-    "is_initialized",
-    "local_rank",
-    "local_size",
-    "rank",
-    "remove_process_set",
-    "shutdown",
-    "size",
-]
 
 Average, Sum, Adasum, Min, Max, Product = Op
 _OF_NUMPY = {Op.Average: np.add, Op.Sum: np.add, Op.Min: np.minimum, Op.Max: np.maximum, Op.Product: np.multiply}

@@ -14,34 +14,14 @@ import torch
 import torch.distributed as dist
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.training.backends.environment_ranks import cross_rank, local_rank, local_size, rank, size
+from jupyter_ddl.training.backends.environment_ranks import cross_rank, local_rank, local_size
 from jupyter_ddl.training.backends.process_sets import (
     Op,
     Plain,
     ProcessSet,
-    add_process_set,
     global_process_set,
-    is_initialized,
-    remove_process_set,
 )
-from jupyter_ddl.training.backends.torch_process_sets import group_of, init, shutdown
-
-__all__ = [
-    "Op",
-    "ProcessSet",
-    "add_process_set",
-    "cross_rank",
-    "global_process_set",
-    "init",
-    "is_initialized",
-    "local_rank",
-    "local_size",
-    "rank",
-    "remove_process_set",
-    "shutdown",
-    "size",
-]
-
+from jupyter_ddl.training.backends.torch_process_sets import group_of
 
 Average, Sum, Adasum, Min, Max, Product = Op
 _OF_TORCH = {
