@@ -8,6 +8,10 @@ export function h<K extends keyof HTMLElementTagNameMap>(
   ...children: (Node | string)[]
 ): HTMLElementTagNameMap[K] {
   const element = document.createElement(tag);
+  if (tag === 'button') {
+    // In a form it would send that.
+    element.setAttribute('type', 'button');
+  }
   for (const [name, value] of Object.entries(attributes)) {
     element.setAttribute(name, value);
   }

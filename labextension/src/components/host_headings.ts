@@ -41,7 +41,7 @@ export class HostHeadings {
 
   /** Return the button of a heading, which a row has beside what it shows of a rank. */
   static button(): HTMLButtonElement {
-    return h('button', { type: 'button', class: HEADING, tabindex: '-1', hidden: '' }, h('span', { class: 'ddl-host-name' }), h('span', { class: 'ddl-host-text' }));
+    return h('button', { class: HEADING, tabindex: '-1', hidden: '' }, h('span', { class: 'ddl-host-name' }), h('span', { class: 'ddl-host-text' }));
   }
 
   /** Show a heading in a row, or none; return whether there is one. */

@@ -33,8 +33,8 @@ export class LogPane {
     this.ranks = h('input', { type: 'text', placeholder: example, 'aria-label': trans.__('Ranks to show'), size: '14' });
     const expression = trans.__('regular expression');
     this.pattern = h('input', { type: 'text', placeholder: expression, 'aria-label': trans.__('Lines that match'), spellcheck: 'false' });
-    this.jump = h('button', { type: 'button', class: 'ddl-button' }, trans.__('First error'));
-    this.copy = h('button', { type: 'button', class: 'ddl-button' }, trans.__('Copy'));
+    this.jump = h('button', { class: 'ddl-button' }, trans.__('First error'));
+    this.copy = h('button', { class: 'ddl-button' }, trans.__('Copy'));
     this.follow.checked = true;
     const space = h('div', { class: 'ddl-space' });
     this.body = h('div', { class: 'ddl-lines', role: 'log', 'aria-live': 'off', 'aria-label': trans.__('Output of the ranks'), tabindex: '0' }, space);

@@ -42,7 +42,7 @@ export class RankTabs {
 
   private tabs(): HTMLElement {
     const made = this.choices().map(([rank, name]) => {
-      const tab = h('button', { type: 'button', class: 'ddl-rank-tab', role: 'tab', 'data-rank': String(rank ?? '') }, name);
+      const tab = h('button', { class: 'ddl-rank-tab', role: 'tab', 'data-rank': String(rank ?? '') }, name);
       tab.addEventListener('click', () => this.show(rank));
       return tab;
     });

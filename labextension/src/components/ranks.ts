@@ -91,7 +91,7 @@ export class RankTable {
   ) {
     this.columns = columnsOf(trans);
     for (const [at, { name }] of this.columns.entries()) {
-      const button = h('button', { type: 'button' }, name);
+      const button = h('button', {}, name);
       button.addEventListener('click', () => this.sortBy(at));
       this.head.append(h('span', { class: `ddl-cell ddl-column-${at}`, role: 'columnheader' }, button));
     }

@@ -48,8 +48,8 @@ export function makeRunRow({ open, choose, menu }: RowActions, texts: RowTexts):
   const what = h('span', { class: 'ddl-run-what' }, h('span', { class: 'ddl-run-title' }), h('span'));
   const rate = h('span', { class: 'ddl-rank-rate' });
   const more = h('span', { class: 'ddl-rank-place' });
-  const button = h('button', { type: 'button', class: 'ddl-run-open', tabindex: '-1' }, state, what, rate, more);
-  const kebab = h('button', { type: 'button', class: 'ddl-run-menu', tabindex: '-1', title: texts.more, 'aria-haspopup': 'menu' }, '\u22ee');
+  const button = h('button', { class: 'ddl-run-open', tabindex: '-1' }, state, what, rate, more);
+  const kebab = h('button', { class: 'ddl-run-menu', tabindex: '-1', title: texts.more, 'aria-haspopup': 'menu' }, '\u22ee');
   const row = h('div', { class: 'ddl-run-row', role: 'listitem' }, box, button, kebab);
   const below = (element: HTMLElement): void => {
     const { left, bottom } = element.getBoundingClientRect();

@@ -80,12 +80,12 @@ export class StartForm {
     this.choice = new PlaceChoice(texts);
     this.runs = h('p', { class: 'ddl-start-runs' });
     this.button = h('button', { type: 'submit', class: 'ddl-button ddl-primary' }, texts.start);
-    this.exports = h('button', { type: 'button', class: 'ddl-button' }, texts.export);
+    this.exports = h('button', { class: 'ddl-button' }, texts.export);
     this.exports.addEventListener('click', () => exportJob(exportOf(this.fields())));
     this.shareLabel = h('label', { class: 'ddl-check' }, this.share, texts.share);
     this.deviceRow = h('fieldset', { class: 'ddl-field' }, h('legend', {}, texts.devices), this.devices, this.shareLabel);
     const { ranks, threads, name } = this.rows;
-    this.attach = h('button', { type: 'button', class: 'ddl-button ddl-attach' }, texts.attach);
+    this.attach = h('button', { class: 'ddl-button ddl-attach' }, texts.attach);
     this.attach.addEventListener('click', () => start(attachLine({ name: this.inputs.name.value.trim() })));
     name.append(this.attach);
     this.more = h(

@@ -15,7 +15,7 @@ export class Fold {
     private readonly run: string,
     private readonly trans: TranslationBundle,
   ) {
-    this.element = h('button', { type: 'button', class: 'ddl-fold', 'aria-expanded': 'false', hidden: '' }, '');
+    this.element = h('button', { class: 'ddl-fold', 'aria-expanded': 'false', hidden: '' }, '');
     this.element.addEventListener('click', () => {
       this.isOpen = !this.isOpen;
       this.draw();

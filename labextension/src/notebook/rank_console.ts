@@ -48,7 +48,7 @@ export class RankConsole extends MainAreaWidget<CodeConsole> {
     this.addClass('ddl-rank-console');
     this.title.closable = true;
     const label = trans.__('Interrupt');
-    this.stop = h('button', { type: 'button', class: 'ddl-icon-button', title: trans.__('Interrupt the code of this console'), 'aria-label': label });
+    this.stop = h('button', { class: 'ddl-icon-button', title: trans.__('Interrupt the code of this console'), 'aria-label': label });
     stopIcon.element({ container: this.stop, height: '16px', width: '16px', display: 'block' });
     this.stop.addEventListener('click', () => void this.interrupt());
     this.toolbar.addItem('interrupt', new Widget({ node: this.stop }));

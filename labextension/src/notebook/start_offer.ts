@@ -135,7 +135,7 @@ class StartOffer {
     start: () => void,
   ) {
     const title = trans.__('Executes %1 in the kernel, and then the cell', line);
-    this.button = h('button', { type: 'button', class: 'ddl-button ddl-primary', title }, trans.__('Start ranks and run the cell'));
+    this.button = h('button', { class: 'ddl-button ddl-primary', title }, trans.__('Start ranks and run the cell'));
     this.button.addEventListener('click', start);
     this.element = h('div', { class: 'ddl-start-offer' }, this.button, this.step, this.fault);
     setHidden(this.fault, true);

@@ -31,7 +31,7 @@ export class ClusterCard {
   private readonly report: HTMLButtonElement;
   private runAtFault: string | null = null;
   private readonly hub: HubModel;
-  private readonly run = h('button', { type: 'button', class: 'ddl-run-link' });
+  private readonly run = h('button', { class: 'ddl-run-link' });
   private readonly ranks: RankList;
   private readonly idle: IdleNotice;
   private readonly interrupt: HTMLButtonElement;
@@ -68,9 +68,9 @@ export class ClusterCard {
     setAttribute(this.more, 'aria-haspopup', 'menu');
     this.more.hidden = !can(CommandIDs.stop) && !can(CommandIDs.openConsole);
     this.more.addEventListener('click', () => this.showMenu());
-    this.look = acts(h('button', { type: 'button', class: 'ddl-button ddl-fault-look', title: where }, trans.__('Show where the ranks are')), CommandIDs.stacks);
+    this.look = acts(h('button', { class: 'ddl-button ddl-fault-look', title: where }, trans.__('Show where the ranks are')), CommandIDs.stacks);
     const title = trans.__('See what support would get, and download it');
-    this.report = h('button', { type: 'button', class: 'ddl-button ddl-fault-look', title }, trans.__('Report…'));
+    this.report = h('button', { class: 'ddl-button ddl-fault-look', title }, trans.__('Report…'));
     this.report.addEventListener('click', () => act(CommandIDs.reportRun, { run: this.runAtFault ?? '' }));
     this.run.addEventListener('click', () => {
       if (this.runId !== null) {

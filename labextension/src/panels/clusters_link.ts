@@ -7,7 +7,7 @@ export class ClustersLink {
   readonly element: HTMLElement;
 
   constructor(private readonly context: Context) {
-    const button = h('button', { type: 'button', class: 'ddl-run-link' }, context.trans.__('All clusters'));
+    const button = h('button', { class: 'ddl-run-link' }, context.trans.__('All clusters'));
     button.addEventListener('click', () => context.act(CommandIDs.clusters));
     this.element = h('div', { class: 'ddl-clusters-link' }, button);
   }

@@ -152,7 +152,7 @@ export class ClustersPage extends LivePage {
 }
 
 function button(label: string, press: () => void): HTMLButtonElement {
-  const made = h('button', { type: 'button', class: 'ddl-button' }, label);
+  const made = h('button', { class: 'ddl-button' }, label);
   made.addEventListener('click', press);
   return made;
 }

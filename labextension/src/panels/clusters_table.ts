@@ -28,7 +28,7 @@ export class ClustersTable {
       fault: trans.__('Last fault'),
     };
     for (const column of COLUMNS) {
-      const button = h('button', { type: 'button', class: 'ddl-sort' }, names[column]);
+      const button = h('button', { class: 'ddl-sort' }, names[column]);
       button.addEventListener('click', () => sort(column));
       this.headings.set(column, h('th', { scope: 'col', class: classOf(column) }, button));
     }

@@ -164,7 +164,7 @@ export class ComparePage extends LivePage {
     const looks = looksOf(this.palette, runs.length);
     const heads = runs.map((run, at) => {
       const when = details[at] == null ? '' : whenText(details[at].record.start_s);
-      const open = h('button', { type: 'button', class: 'ddl-compare-run', title: run }, sample(looks[at]!, 'training'), names[at]!, h('span', { class: 'ddl-hint' }, when));
+      const open = h('button', { class: 'ddl-compare-run', title: run }, sample(looks[at]!, 'training'), names[at]!, h('span', { class: 'ddl-hint' }, when));
       open.addEventListener('click', () => this.context.act(CommandIDs.openRun, { run }));
       return open;
     });

@@ -30,7 +30,7 @@ export class CompareTools {
   ) {
     const words = placeTexts(trans);
     this.x = h('select', { 'aria-label': trans.__('Over'), title: trans.__('Over') }, ...PLACES.map((place) => h('option', { value: place }, words[place])));
-    this.all = h('button', { type: 'button', class: 'ddl-button' }, trans.__('Show all'));
+    this.all = h('button', { class: 'ddl-button' }, trans.__('Show all'));
     const files = iconButton(downloadIcon, trans.__('Save'), trans.__('Save the curves, or the charts'));
     const choices = FILES.map((kind) => ({ label: trans.__('Save as %1', kind), act: () => save(kind) }));
     files.addEventListener('click', () => {

@@ -9,7 +9,7 @@ export class ExampleOffer {
   private readonly button: HTMLElement;
 
   constructor(context: Context) {
-    this.button = h('button', { type: 'button', class: 'ddl-button' }, context.trans.__('Open an example notebook'));
+    this.button = h('button', { class: 'ddl-button' }, context.trans.__('Open an example notebook'));
     this.button.addEventListener('click', () => context.act(CommandIDs.openExample));
     this.element = h('div', { class: 'ddl-example-offer' }, this.text, this.button);
     this.show('', false);

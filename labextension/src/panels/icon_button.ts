@@ -4,7 +4,7 @@ import { h } from '../components/dom';
 
 /** @param title the tooltip, where it says more than the name. */
 export function iconButton(icon: LabIcon, name: string, title = name): HTMLButtonElement {
-  const made = h('button', { type: 'button', class: 'ddl-icon-button', title, 'aria-label': name });
+  const made = h('button', { class: 'ddl-icon-button', title, 'aria-label': name });
   icon.element({ container: made, height: '16px', width: '16px', display: 'block' });
   return made;
 }

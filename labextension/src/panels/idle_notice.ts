@@ -17,7 +17,7 @@ export class IdleNotice {
     private readonly trans: TranslationBundle,
     keep: () => void,
   ) {
-    this.button = h('button', { type: 'button', class: 'ddl-button' }, trans.__('Keep them'));
+    this.button = h('button', { class: 'ddl-button' }, trans.__('Keep them'));
     this.button.addEventListener('click', keep);
     this.element = h('div', { class: 'ddl-cluster-line' }, this.text, this.button);
   }

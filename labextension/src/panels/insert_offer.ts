@@ -12,7 +12,7 @@ export class InsertOffer {
 
   constructor(trans: TranslationBundle) {
     const title = trans.__('As the first cell of the notebook, so that it starts its ranks wherever it runs');
-    const button = h('button', { type: 'button', class: 'ddl-button', title }, trans.__('Insert as a cell'));
+    const button = h('button', { class: 'ddl-button', title }, trans.__('Insert as a cell'));
     button.addEventListener('click', () => this.insert());
     this.element = h('div', { class: 'ddl-insert-offer' }, this.line, button);
     this.draw(null);

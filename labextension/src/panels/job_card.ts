@@ -17,9 +17,9 @@ export class JobCard {
     attach: () => void,
     end: () => void,
   ) {
-    this.attach = h('button', { type: 'button', class: 'ddl-button' }, trans.__('Attach'));
+    this.attach = h('button', { class: 'ddl-button' }, trans.__('Attach'));
     this.attach.addEventListener('click', attach);
-    const ends = h('button', { type: 'button', class: 'ddl-button', title: trans.__('End the job: %1', job.title) }, trans.__('End…'));
+    const ends = h('button', { class: 'ddl-button', title: trans.__('End the job: %1', job.title) }, trans.__('End…'));
     ends.addEventListener('click', end);
     const { name, title, world_size: count } = job;
     this.element = h(

@@ -15,9 +15,9 @@ export class KeptCard {
     attach: () => void,
     stop: () => void,
   ) {
-    this.attach = h('button', { type: 'button', class: 'ddl-button' }, trans.__('Attach'));
+    this.attach = h('button', { class: 'ddl-button' }, trans.__('Attach'));
     this.attach.addEventListener('click', attach);
-    const end = h('button', { type: 'button', class: 'ddl-button', title: trans.__('End the ranks') }, trans.__('Stop…'));
+    const end = h('button', { class: 'ddl-button', title: trans.__('End the ranks') }, trans.__('Stop…'));
     end.addEventListener('click', stop);
     const { name, world_size: count, devices, start_s: start } = cluster;
     const on = devices.length === 0 ? trans.__('on the cores') : trans._n('on GPU %2', 'on GPUs %2', devices.length, devices.join(', '));

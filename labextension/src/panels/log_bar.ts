@@ -198,7 +198,7 @@ export class LogBar {
   }
 
   private button(text: string, name: string, act: () => void): HTMLButtonElement {
-    const button = h('button', { type: 'button', class: 'ddl-button', title: name, 'aria-label': name }, text);
+    const button = h('button', { class: 'ddl-button', title: name, 'aria-label': name }, text);
     button.addEventListener('click', act);
     return button;
   }

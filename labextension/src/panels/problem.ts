@@ -7,7 +7,7 @@ export class Problem {
 
   /** @param dismiss the name of the button that takes it away. */
   constructor(dismiss: string) {
-    const button = h('button', { type: 'button', class: 'ddl-dismiss', title: dismiss, 'aria-label': dismiss }, '×');
+    const button = h('button', { class: 'ddl-dismiss', title: dismiss, 'aria-label': dismiss }, '×');
     button.addEventListener('click', () => this.show(''));
     this.element = h('div', { class: 'ddl-fault-box', role: 'alert' }, this.text, button);
     this.show('');

@@ -23,7 +23,7 @@ export class ProfileView {
     private readonly model: ProfileModel,
   ) {
     const title = trans.__('Sample for %1 s where each rank’s time goes; it works while a cell runs', PROFILE_SECONDS);
-    this.button = h('button', { type: 'button', class: 'ddl-button', title }, trans.__('Profile %1 s', PROFILE_SECONDS));
+    this.button = h('button', { class: 'ddl-button', title }, trans.__('Profile %1 s', PROFILE_SECONDS));
     this.button.addEventListener('click', () => void model.take());
     this.graph = new FlameGraph({
       label: trans.__('Where the ranks’ time goes'),
@@ -72,7 +72,7 @@ export class ProfileView {
 
   private difference(profile: Profile, call: number, text: string): HTMLElement {
     const { where, text: line } = profile.calls[call]!;
-    const button = h('button', { type: 'button', class: 'ddl-run-link' }, line === '' ? where : `${where}: ${line}`);
+    const button = h('button', { class: 'ddl-run-link' }, line === '' ? where : `${where}: ${line}`);
     button.addEventListener('click', () => this.graph.zoom(call));
     return h('li', {}, button, ` ≠ ${text}`);
   }

@@ -48,9 +48,9 @@ export class RunPage extends LivePage {
     const { trans, act, can } = context;
     const { run } = details;
     this.view = new RunView(context, run, (live) => this.onChange(live));
-    this.logs = h('button', { type: 'button', class: 'ddl-button' }, trans.__('Whole logs'));
+    this.logs = h('button', { class: 'ddl-button' }, trans.__('Whole logs'));
     this.logs.addEventListener('click', () => act(CommandIDs.openLog, { run, ...asked(this.view.rank) }));
-    this.error = h('button', { type: 'button', class: 'ddl-button', hidden: '' });
+    this.error = h('button', { class: 'ddl-button', hidden: '' });
     this.error.addEventListener('click', () => act(CommandIDs.openLog, { run, ...asked(this.failed), at: 'last error' }));
     this.toCell = iconButton(notebookIcon, trans.__('Go to its cell'));
     this.toCell.hidden = true;

@@ -21,7 +21,7 @@ export class StacksPage extends Page {
   ) {
     super();
     const { trans } = context;
-    this.button = h('button', { type: 'button', class: 'ddl-button' }, trans.__('Look again'));
+    this.button = h('button', { class: 'ddl-button' }, trans.__('Look again'));
     this.button.addEventListener('click', () => void this.look());
     this.profile = new ProfileView(trans, model.profile);
     const bar = h('div', { class: 'ddl-page-bar' }, this.heading, this.button, this.profile.button);

@@ -18,7 +18,7 @@ import { FollowedRun } from './followed_run';
 const CLOCK_MS = 20_000;
 
 export class StatusItem extends Widget {
-  private readonly button = h('button', { type: 'button', class: 'ddl-status-button' });
+  private readonly button = h('button', { class: 'ddl-status-button' });
   private readonly followed: FollowedRun;
   private readonly clock: ReturnType<typeof setInterval>;
 

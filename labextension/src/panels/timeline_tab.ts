@@ -22,7 +22,7 @@ export class TimelineTab {
     private readonly run: string,
     private readonly changed: () => void,
   ) {
-    const tab = (name: string): HTMLButtonElement => h('button', { type: 'button', class: 'ddl-rank-tab', role: 'tab' }, name);
+    const tab = (name: string): HTMLButtonElement => h('button', { class: 'ddl-rank-tab', role: 'tab' }, name);
     this.tabs = [tab(trans.__('Run')), tab(trans.__('Timeline'))];
     this.tabs.forEach((one, at) => one.addEventListener('click', () => this.choose(at === 1)));
     const list = h('div', { role: 'tablist', 'aria-label': trans.__('What is shown of the run') }, ...this.tabs);

@@ -18,7 +18,7 @@ export class TimelineView {
   private readonly tables = h('div');
   private readonly picture: TimelinePicture;
   private readonly first: HTMLInputElement;
-  private readonly worst = h('button', { type: 'button', class: 'ddl-button' });
+  private readonly worst = h('button', { class: 'ddl-button' });
   private readonly resized: ResizeObserver;
   private readonly model: TimelineModel;
 
@@ -56,7 +56,7 @@ export class TimelineView {
   }
 
   private button(text: string, label: string, act: () => void): HTMLElement {
-    const made = h('button', { type: 'button', class: 'ddl-button', 'aria-label': label, title: label }, text);
+    const made = h('button', { class: 'ddl-button', 'aria-label': label, title: label }, text);
     made.addEventListener('click', act);
     return made;
   }
