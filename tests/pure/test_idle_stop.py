@@ -24,9 +24,10 @@ from jupyter_ddl.kernel.hub_link import controls
 from jupyter_ddl.kernel.idle_count import IdleCount
 from jupyter_ddl.launch.profiles.limits import Allowed, allowed_by, idle_stop_in
 from jupyter_ddl.launch.profiles.reading import read_profiles
-from jupyter_ddl.protocol.events import RankLost, RunFinished
+from jupyter_ddl.protocol.events import RunFinished
 from jupyter_ddl.protocol.faults import Facts, Fault
 from jupyter_ddl.protocol.idle_stop import IdleStop, idle_stop_of, seconds_of
+from jupyter_ddl.protocol.rank_life import RankLost
 from jupyter_ddl.runs.folder import RunFolder
 from jupyter_ddl.views.idle_stop import idle_stop_sentence
 
