@@ -9,17 +9,20 @@ from typing import Any
 
 import numpy as np
 from keras.src.backend.common import global_state
-from keras.src.random.seed_generator import GLOBAL_SEED_GENERATOR, global_seed_generator
+from keras.src.random.seed_generator import global_seed_generator
 
 from jupyter_ddl.checkpoints import python_rng_state
 from jupyter_ddl.training import seeds
 from jupyter_ddl.training.backends import ops
 
+# Keras has a name for it from 3.13 on, which Python 3.10 cannot have.
+_GENERATOR = "global_seed_generator"
+
 
 def state() -> dict[str, Any]:
     """Return the states, as JSON can hold them."""
     seed = ops.seed_of_program()
-    generator = global_state.get_global_attribute(GLOBAL_SEED_GENERATOR)
+    generator = global_state.get_global_attribute(_GENERATOR)
     return python_rng_state.state() | {
         # Operations draw their seeds from it, where a seed has been set.
         "seed": None if seed is None else [int(seed), ops.seed_state()],

@@ -53,13 +53,15 @@ def _ends(tf: ModuleType) -> SimpleQueue[tuple[Any, Any]]:
 
 def _taking_over(ends: SimpleQueue[tuple[Any, Any]], tf: Any) -> Callable[[Any], None]:
     """Return what Python calls when it drops an iterator."""
+    # Bound here: where Python ends, a module's globals may be None already. Seen with Python 3.10.
+    is_finalizing = sys.is_finalizing
 
     def take_over(iterator: Any) -> None:
         attributes = vars(iterator)
         resource = attributes.get("_iterator_resource")
         # An iterator within a graph is symbolic. At Python's exit no thread would end it any more. Strategies of
         # tf.distribute have one for each device: TensorFlow's queues are the CPUs' alone.
-        if not hasattr(resource, "numpy") or sys.is_finalizing() or ":CPU:" not in resource.device:
+        if not hasattr(resource, "numpy") or is_finalizing() or ":CPU:" not in resource.device:
             return
         queue = _queue_with(resource, tf)
         try:
