@@ -1,32 +1,27 @@
-"""Notebook 09: PyTorch on the ranks, a rank that fails in it included."""
+"""Notebook 09: PyTorch and JAX on the ranks, a rank that fails in each included."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import nbformat
-
-from jupyter_ddl.cli import demo
+import pytest
+from course import NOTEBOOKS, run_with_solutions
 
 if TYPE_CHECKING:
-    import pytest
+    from pathlib import Path
 
-NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "09-pytorch-and-jax-on-the-ranks.ipynb"
-
-
-def test_the_ranks_train_one_model_and_survive_a_failure(capsys: pytest.CaptureFixture[str]) -> None:
-    figures = demo.run(NOTEBOOK, n=2)
-    told = capsys.readouterr().out
-    assert figures["ranks"] == 2
-    assert figures["accuracy"] > 0.95
-    assert len(figures["sums"]) == 1
-    assert "Rank 1 of 2" in told
-    assert "a broken image" in told
-    assert "the loss is 0." in told
+NOTEBOOK = NOTEBOOKS / "09-pytorch-and-jax-on-the-ranks.ipynb"
 
 
-def test_the_notebook_is_kept_without_outputs() -> None:
-    cells = nbformat.read(NOTEBOOK, as_version=4).cells
-    assert all(not cell.outputs and cell.execution_count is None for cell in cells if cell.cell_type == "code")
-    assert sum("parameters" in cell.metadata.get("tags", []) for cell in cells) == 1
+def test_all_ways_train_one_model_and_survive_a_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("jax")
+    figures, shown = run_with_solutions(NOTEBOOK, tmp_path, capsys)
+    assert (figures["ranks"], figures["mean"]) == (2, 0.5)
+    assert min(figures["torch_accuracy"], figures["jax_accuracy"]) > 0.95, figures
+    assert (len(figures["sums"]), len(figures["checksums"])) == (1, 1)
+    on_torch, on_jax = shown.split("-- Other ranks, for JAX\n")
+    for half, error in ((on_torch, ": a broken image"), (on_jax, ": another broken image")):
+        assert "Rank 1 of 2" in half, shown
+        assert error in half, shown
+    assert "the loss is 0." in on_torch
+    assert "trained on: all ranks hold" in on_jax

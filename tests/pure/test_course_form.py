@@ -13,16 +13,9 @@ from course import NOTEBOOKS, read, solution_of, tagged, tags_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Not in the course's form yet.
-PENDING = {
-    "08-keras-and-jax-on-the-ranks",
-    "09-pytorch-and-jax-on-the-ranks",
-}
 ROLES = ("exercise", "check", "solution")
-EVERY = sorted(NOTEBOOKS.glob("*.ipynb"))
-COURSE = [path for path in EVERY if path.stem not in PENDING]
 
-in_each = pytest.mark.parametrize("path", COURSE, ids=lambda path: path.stem[:2])
+in_each = pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.stem[:2])
 
 
 @in_each
@@ -63,7 +56,7 @@ def test_each_exercise_has_a_check_and_a_folded_solution(path: Path) -> None:
         assert solution_of(solution[1]) != exercise[1].source
 
 
-@pytest.mark.parametrize("path", EVERY, ids=lambda path: path.stem)
+@in_each
 def test_a_notebook_is_kept_without_outputs(path: Path) -> None:
     cells = read(path).cells
     assert all(not cell.outputs and cell.execution_count is None for cell in cells if cell.cell_type == "code")

@@ -1,4 +1,4 @@
-"""Notebook 01 and the demo that runs it: on real ranks, and what the demo says when no training happened."""
+"""The demo, which runs notebook 01: on real ranks, and what it says when no training happened."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import nbformat
 import pytest
-from course import run_with_solutions
 
 from jupyter_ddl.cli import demo
-from jupyter_ddl.course.notebooks import course_notebooks
 from jupyter_ddl.errors import DemoFailed, InvalidInput
 
 if TYPE_CHECKING:
@@ -33,14 +31,6 @@ def notebook(folder: Path, *cells: str) -> Path:
     make = {True: nbformat.v4.new_markdown_cell, False: nbformat.v4.new_code_cell}
     nbformat.write(nbformat.v4.new_notebook(cells=[make[cell.startswith("#")](cell) for cell in cells]), path)
     return path
-
-
-@pytest.fixture
-def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make this a machine with no folder of data, an empty Keras cache and no network."""
-    monkeypatch.delenv("JUPYTER_DDL_DATA", raising=False)
-    monkeypatch.setenv("KERAS_HOME", str(tmp_path / "keras"))
-    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
 
 
 @pytest.mark.mpi
@@ -71,16 +61,6 @@ def test_the_demo_trains_without_a_network(offline: None, n: int) -> None:
     assert sum(line.startswith(f"   {everyone} weights ") for line in told) == 1, "all ranks hold the same weights"
     assert told[-5].split() == ["ranks", "images/s", "loss", "accuracy"]
     assert [line.split()[0] for line in told[-4:-2]] == ["1", str(n)]
-
-
-@pytest.mark.mpi
-@pytest.mark.slow
-def test_the_exercises_of_notebook_01_are_solved_by_their_solutions(
-    offline: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    figures, shown = run_with_solutions(course_notebooks()[0], tmp_path, capsys)
-    demo.check(figures, n=2)
-    assert shown.count("[0-1] weights ") == 1, shown
 
 
 def test_the_demo_leaves_the_exercises_out(tmp_path: Path) -> None:
