@@ -30,11 +30,12 @@ def text_of(error: BaseException) -> str:
 
 
 def words_of(error: BaseException) -> str:
-    """Return the texts that the exception was made of, bounded: its own `__str__` is not run.
+    """Return the texts that the exception holds, bounded: its own `__str__` is not run.
 
-    What a library of collectives raises has its words there.
+    What a library of collectives raises has its words there: in its arguments, or as TensorFlow's in an attribute.
     """
-    return bounded(" ".join(part for part in error.args if isinstance(part, str)))
+    held = (*error.args, *_attributes(error).values())
+    return bounded(" ".join(part for part in held if isinstance(part, str)))
 
 
 def chain_of(error: BaseException) -> Iterator[BaseException]:

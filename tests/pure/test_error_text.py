@@ -35,6 +35,14 @@ def test_words_are_those_that_it_was_made_of() -> None:
     assert len(words_of(Unreadable("x" * 100_000))) < 30_000
 
 
+def test_words_are_those_of_attributes_too() -> None:
+    # TensorFlow's errors have no arguments: their class sets none. Source: tensorflow 2.21, framework/errors_impl.py
+    tf = pytest.importorskip("tensorflow")
+    error = tf.errors.AbortedError(None, None, "the collective was ended")
+    assert error.args == ()
+    assert words_of(error) == "the collective was ended"
+
+
 def test_a_text_that_is_given_up_is_not_asked_for_again() -> None:
     error = raised(Unreadable("1"))
     assert not is_given_up(error)
