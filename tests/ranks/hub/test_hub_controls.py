@@ -169,7 +169,10 @@ def test_a_rank_that_holds_pythons_lock_keeps_nobody_waiting_who_types(browser: 
         (
             "dance",
             {},
-            "A control is one of interrupt, stop, restart, stacks, profile, complete, inspect, debug. Received: 'dan",
+            (
+                "A control is one of interrupt, stop, restart, keep, stacks, profile, complete, inspect, debug. "
+                "Received: 'dance'."
+            ),
         ),
         (
             "complete",
