@@ -13,6 +13,7 @@ import importlib
 import importlib.abc
 import importlib.util
 import sys
+import traceback
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -205,9 +206,10 @@ class _Finder(importlib.abc.MetaPathFinder):
 
     def note_failure(self, package: str, error: BaseException) -> None:
         """Note that a package's import has failed. Called while its import lock is held: no thread imports it now."""
-        parts = [name for name in sys.modules if name.startswith(f"{package}.")]
+        # Other threads import meanwhile: a list is made of the whole at once.
+        parts = [name for name in list(sys.modules) if name.startswith(f"{package}.")]
         if package in self.once and parts:
-            self.cut_off[package] = f"{type(error).__name__}: {error}".rstrip(": ")
+            self.cut_off[package] = f"{type(error).__name__}: {error}".rstrip(": ") + _place_of(error)
             for name in parts:
                 del sys.modules[name]
 
@@ -223,6 +225,12 @@ class _Finder(importlib.abc.MetaPathFinder):
         for matches, listener in list(self.watchers):
             if matches(name):
                 listener(module)
+
+
+def _place_of(error: BaseException) -> str:
+    """Return where an error was raised, as the end of a sentence; nothing where that is not known."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f", in {frames[-1].filename}, line {frames[-1].lineno}" if frames else ""
 
 
 class _ReplacementLoader(importlib.abc.Loader):
