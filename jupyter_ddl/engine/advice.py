@@ -8,7 +8,7 @@ from __future__ import annotations
 from zipfile import BadZipFile
 
 from jupyter_ddl.engine import gpu_errors, run_context
-from jupyter_ddl.engine.error_text import text_of
+from jupyter_ddl.engine.error_text import attributes_of, text_of
 
 _OF_FILES = (FileExistsError, FileNotFoundError, BadZipFile)
 _ATTRIBUTE = "__jupyter_ddl_advice__"
@@ -16,7 +16,7 @@ _ATTRIBUTE = "__jupyter_ddl_advice__"
 
 def add(error: BaseException, text: str) -> None:
     """Show this after an error's traceback."""
-    vars(error)[_ATTRIBUTE] = text
+    attributes_of(error)[_ATTRIBUTE] = text
 
 
 def of(error: BaseException) -> str | None:
@@ -25,9 +25,8 @@ def of(error: BaseException) -> str | None:
     Args:
         error: what the program raised.
     """
-    # Bypasses what the class may have done to attribute lookup.
-    added: str | None = object.__getattribute__(error, "__dict__").get(_ATTRIBUTE)
-    return added or _of_files(error) or gpu_errors.advice(error, text_of(error))
+    added = attributes_of(error).get(_ATTRIBUTE)
+    return str(added) if added else _of_files(error) or gpu_errors.advice(error, text_of(error))
 
 
 def _of_files(error: BaseException) -> str | None:

@@ -22,7 +22,7 @@ _GIVEN_UP = "_jupyter_ddl_text"
 def text_of(error: BaseException) -> str:
     """Return the exception's text, bounded, even where its own `__str__` raises."""
     if is_given_up(error):
-        return str(_attributes(error)[_GIVEN_UP])
+        return str(attributes_of(error)[_GIVEN_UP])
     try:
         return bounded(str(error))
     except Exception as second:  # noqa: BLE001  the user's `__str__` may raise anything, and must not hide the failure
@@ -34,7 +34,7 @@ def words_of(error: BaseException) -> str:
 
     What a library of collectives raises has its words there: in its arguments, or as TensorFlow's in an attribute.
     """
-    held = (*error.args, *_attributes(error).values())
+    held = (*error.args, *attributes_of(error).values())
     return bounded(" ".join(part for part in held if isinstance(part, str)))
 
 
@@ -45,20 +45,20 @@ def chain_of(error: BaseException) -> Iterator[BaseException]:
     while following is not None and all(following is not one for one in found):
         found.append(following)
         yield following
-        following = following.__cause__ or following.__context__
+        following = following.__cause__ or (None if following.__suppress_context__ else following.__context__)
 
 
 def give_up_text(error: BaseException, why: str) -> None:
     """Have `text_of` say why the text could not be read, and run the exception's `__str__` no more."""
-    _attributes(error)[_GIVEN_UP] = f"<its text could not be read: {why}>"
+    attributes_of(error)[_GIVEN_UP] = f"<its text could not be read: {why}>"
 
 
 def is_given_up(error: BaseException) -> bool:
     """Return whether `give_up_text` was called."""
-    return _GIVEN_UP in _attributes(error)
+    return _GIVEN_UP in attributes_of(error)
 
 
-def _attributes(error: BaseException) -> dict[str, object]:
+def attributes_of(error: BaseException) -> dict[str, object]:
     """Return an exception's attributes, whatever its class may have done to their lookup."""
     found: dict[str, object] = object.__getattribute__(error, "__dict__")
     return found

@@ -144,7 +144,7 @@ def test_a_name_has_its_line_where_the_list_is_narrow(lab: Lab, page: Page) -> N
     page.evaluate(f"document.querySelector('{PANEL}').style.width = ''")
 
 
-# Where so many characters of an element's text end, in pixels.
+# Where the first characters of an element's text end, in pixels.
 RIGHT_END_OF = """(element, count) => {
   const text = document.createRange();
   text.setStart(element.firstChild, 0);

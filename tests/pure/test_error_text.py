@@ -70,5 +70,16 @@ def test_a_chain_that_is_a_ring_ends() -> None:
     assert list(chain_of(first)) == [first, second]
 
 
+def test_a_context_that_a_traceback_leaves_out_is_not_read() -> None:
+    context, cause = ValueError("context"), ValueError("cause")
+    shown, hidden, caused = ValueError("shown"), ValueError("hidden"), ValueError("caused")
+    shown.__context__ = hidden.__context__ = caused.__context__ = context
+    hidden.__suppress_context__ = True
+    caused.__cause__ = cause
+    assert list(chain_of(shown)) == [shown, context]
+    assert list(chain_of(hidden)) == [hidden]
+    assert list(chain_of(caused)) == [caused, cause]
+
+
 def test_the_middle_of_a_long_text_is_left_out() -> None:
     assert bounded("a" * 30 + "b" * 40 + "c" * 30, 60) == "a" * 30 + "… (40 characters left out) …" + "c" * 30

@@ -125,7 +125,7 @@ def test_idle_ranks_are_ended_where_no_folder_is_shared(
     spec = ClusterSpec("a", 2, (), 1, {}, keep=False, oversubscribe=False, note="", idle_stop=idle_stop)
     mirror.create(spec, {"world_id": "w1", "kernel_pid": 4711})
     mirror.connection_file.touch()
-    # As a lease does: it ends as it is told, and says so.
+    # As a lease does: it ends when it is asked to, and says so.
     ends = 'while read -r line; do case "$line" in lost*) echo "${line#lost }"; exit 0;; esac; done'
     links.append(Link(f"{BEGUN}; {ends}", mirror=str(mirror.path)))
     assert links[0].read() == {"begun": "/clusters/a"}
