@@ -40,7 +40,7 @@ TRIPS = 100
 
 def main() -> None:
     """Run the benchmark."""
-    with folders() as folder, server(folder) as hub, kernel(hub, "spinning") as spinning, kernel(hub, "idle") as idle:
+    with folders() as folder, Server(folder) as hub, kernel(hub, "spinning") as spinning, kernel(hub, "idle") as idle:
         spinning.send("while True: pass")
         sides = {"spinning": lambda: trips(hub, spinning), "idle": lambda: trips(hub, idle)}
         figures = rounds(sides, ROUNDS, show=lambda times_ms: f"p95 {p95(times_ms):.1f} ms")
@@ -86,16 +86,6 @@ def folders() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="ddl-bench-") as folder:
         os.environ |= {"JUPYTER_DDL_RUNTIME": f"{folder}/ranks", "JUPYTER_DDL_RUNS": f"{folder}/runs"}
         yield Path(folder)
-
-
-@contextmanager
-def server(folder: Path) -> Iterator[Server]:
-    """Hold a Jupyter server with the hub."""
-    running = Server(folder)
-    try:
-        yield running
-    finally:
-        running.stop()
 
 
 @contextmanager

@@ -6,7 +6,6 @@ import http.client
 import json
 import os
 import secrets
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +14,8 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import websocket
+
+from jupyter_ddl.host.held_ports import HeldPorts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,9 +67,9 @@ class Server:
         variables: Mapping[str, str] | None = None,
         base_url: str = "/",
     ) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port: int = free.getsockname()[1]
+        # Jupyter itself chooses a free port, releases it, and listens there later, when another process may have it.
+        self._ports = HeldPorts()
+        self.port = self._ports.add()
         self.base_url = base_url
         self.url = f"http://127.0.0.1:{self.port}{base_url.rstrip('/')}"
         self.notebooks = folder / "notebooks"
@@ -95,6 +96,7 @@ class Server:
         if self.process.poll() is None:
             self.end_kernels()
         self.stop()
+        self._ports.close()
 
     def start(self) -> None:
         """Start it, and wait until it answers."""

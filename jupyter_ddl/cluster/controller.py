@@ -5,28 +5,12 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import socket
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from jupyter_ddl.host import files
+from jupyter_ddl.host.held_ports import HeldPorts
 from jupyter_ddl.host.process_tree import end_with_parent
-
-
-class HeldPorts(ExitStack):
-    """Ports that no other process is given, though nothing listens there yet.
-
-    Linux lets a second socket listen at an address where one is bound, if both have SO_REUSEADDR, which ZeroMQ sets:
-    `man 7 socket`. It gives such a port to no one who asks for any free one. They are released at the end of `with`.
-    """
-
-    def add(self) -> int:
-        """Hold one more port, and return it."""
-        held = self.enter_context(socket.socket())
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        held.bind(("", 0))
-        return int(held.getsockname()[1])
 
 
 def main() -> None:

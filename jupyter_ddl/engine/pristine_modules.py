@@ -112,7 +112,7 @@ class Foundations:
             (holder, vars(holder), names, [vars(holder)[name] for name in names], _name_of(holder))
             for holder, names in used
         ]
-        self._modules = {name: module for name, module in list(sys.modules.items()) if name.split(".")[0] in _STACK}
+        self._modules = {name: module for name, module in sys.modules.copy().items() if name.split(".")[0] in _STACK}
         # Bound here: a cell may have replaced them in the module that this is.
         self._is, self._set, self._all, self._map, self._zip = operator.is_, setattr, all, map, zip
 

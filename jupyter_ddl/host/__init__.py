@@ -6,6 +6,7 @@
 | `topology` | the GPUs, cores and memory for ranks |
 | `mpi`, `mpi_library` | the MPI that runs the ranks, and its settings; its library |
 | `interfaces`, `link_rates` | its network interfaces, their addresses and speeds; what its links carry |
+| `held_ports` | ports that are chosen before anything listens there |
 | `processor` | the name of its processor |
 | `gpu_links`, `description` | how its GPUs are joined; all that a host has for the exchange between ranks |
 | `preflight` | what else ranks need: loopback, room on disks and in shared memory |

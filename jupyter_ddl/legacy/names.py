@@ -122,7 +122,7 @@ def refusal(fullname: str) -> str | None:
 
 def apply_to_loaded() -> None:
     """Change the public modules that have been imported."""
-    for name, module in list(sys.modules.items()):
+    for name, module in sys.modules.copy().items():
         if isinstance(module, ModuleType) and is_interface(name):
             apply(module)
 

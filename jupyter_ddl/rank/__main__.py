@@ -37,6 +37,7 @@ def main() -> None:
     mpi4py.rc.finalize = False
     world = start_up.join_world(settings["n"])
 
+    from jupyter_ddl.engine import shell_names
     from jupyter_ddl.engine.collectives.site import add_site_libraries
     from jupyter_ddl.engine.host_folder import HostFolder
     from jupyter_ddl.engine.preload import Warmup
@@ -62,6 +63,7 @@ def main() -> None:
         start_up.prepare_ml(world)
     start_up.add_collectives(state, world, shared)
     state.variables.imports_keras = imports_keras(framework)
+    shell_names.install()
     warmup = Warmup(world, state.horovod, framework, pinned.threads, began_s)
     if gate is not None:
         _stand_by(warmup, gate)

@@ -12,7 +12,7 @@ import psutil
 import pytest
 import zmq
 
-from jupyter_ddl.cluster.controller import HeldPorts
+from jupyter_ddl.host.held_ports import HeldPorts
 from tests.ranks.kernels import eventually
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,8 @@ import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from jupyter_ddl.host.held_ports import HeldPorts
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -79,7 +80,9 @@ class RealJupyterHub:
     """JupyterHub with its proxy and the servers of all `USERS`; a context manager."""
 
     def __init__(self, folder: Path, python: str) -> None:
-        port, hub_port, proxy_port = _free_ports(3)
+        # Its processes listen there seconds later, when other processes could have been given them.
+        self._ports = HeldPorts()
+        port, hub_port, proxy_port = (self._ports.add() for _ in range(3))
         self.url = f"http://127.0.0.1:{port}"
         self.port = port
         self.folder = folder
@@ -132,6 +135,7 @@ class RealJupyterHub:
         # It ends its servers and its proxy.
         self.process.terminate()
         self.process.wait(60)
+        self._ports.close()
 
     @property
     def log(self) -> str:
@@ -171,16 +175,6 @@ class RealJupyterHub:
 
     def _runs(self, user: str) -> bool:
         return any(server["ready"] for server in self.api("GET", f"users/{user}").json["servers"].values())
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 def command(hub: RealJupyterHub, token: str, *words: str) -> subprocess.CompletedProcess[str]:

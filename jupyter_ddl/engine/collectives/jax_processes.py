@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import socket
 import sys
 import threading
 from typing import TYPE_CHECKING, Any
@@ -36,6 +35,7 @@ from jupyter_ddl.engine.collectives.rendezvous import Rendezvous
 from jupyter_ddl.engine.collectives.stalls import Stalls
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host import import_hooks
+from jupyter_ddl.host.held_ports import HeldPorts
 from jupyter_ddl.host.patching import Layer, patch, unpatched
 
 if TYPE_CHECKING:
@@ -228,30 +228,37 @@ class JaxProcesses:
         wanted, is_ours = dict(given), self._meets_here(given)
         # From here on JAX is to compute on all ranks, also where this is interrupted and a later cell computes.
         self._given, was_stale, self._is_stale = given, self._is_stale, True
-        timeout_s = given["initialization_timeout"]
-        if is_ours or (was_stale and given["num_processes"] == self._world.world_size):
-            # Also where the program has chosen the port, which the earlier service may still have.
-            port = self._meet(timeout_s)
-        if is_ours:
-            wanted |= {
-                "coordinator_address": f"{self._point.address}:{port}",
-                "num_processes": self._world.world_size,
-                "process_id": self._world.rank,
-                "cluster_detection_method": "deactivate",
-                "initialization_timeout": min(timeout_s, _CONNECT_S),
-            }
-            if given["local_device_ids"] is None and "," in os.environ.get("CUDA_VISIBLE_DEVICES", ""):
-                # Ranks of PyTorch see all GPUs of their host; in JAX each would take all of them.
-                wanted["local_device_ids"] = self._world.local_rank
-            # By default it listens on all networks.
-            wanted["coordinator_bind_address"] = given["coordinator_bind_address"] or wanted["coordinator_address"]
-        with self._lock:
-            self._generation += 1
-            self._ended.clear()
-        self._watched.begin()
-        stock(**wanted)
+        # Nobody else is given the new service's port before it listens.
+        with HeldPorts() as ports:
+            if is_ours or (was_stale and given["num_processes"] == self._world.world_size):
+                # Also where the program has chosen the port, which the earlier service may still have.
+                port = self._meet(given["initialization_timeout"], ports)
+            if is_ours:
+                wanted |= self._of_these_ranks(given, port)
+            with self._lock:
+                self._generation += 1
+                self._ended.clear()
+            self._watched.begin()
+            stock(**wanted)
         self._is_stale = False
         self._stalls.watch()
+
+    def _of_these_ranks(self, given: dict[str, Any], port: int) -> dict[str, Any]:
+        """Return the arguments that make all ranks the processes of JAX."""
+        address = f"{self._point.address}:{port}"
+        arguments = {
+            "coordinator_address": address,
+            "num_processes": self._world.world_size,
+            "process_id": self._world.rank,
+            "cluster_detection_method": "deactivate",
+            "initialization_timeout": min(given["initialization_timeout"], _CONNECT_S),
+            # By default it listens on all networks.
+            "coordinator_bind_address": given["coordinator_bind_address"] or address,
+        }
+        if given["local_device_ids"] is None and "," in os.environ.get("CUDA_VISIBLE_DEVICES", ""):
+            # Ranks of PyTorch see all GPUs of their host; in JAX each would take all of them.
+            arguments["local_device_ids"] = self._world.local_rank
+        return arguments
 
     def _meets_here(self, given: dict[str, Any]) -> bool:
         """Return whether a call is of the ranks as they were started: the program's own words win.
@@ -272,17 +279,15 @@ class JaxProcesses:
             )
         return is_whole
 
-    def _meet(self, timeout_s: float) -> int:
-        """Wait for all ranks; return the port of the new coordination service."""
+    def _meet(self, timeout_s: float, ports: HeldPorts) -> int:
+        """Wait for all ranks; return the port of the new coordination service, which rank 0 holds."""
         self._count += 1
         wait = Patience("jax.distributed.initialize", self._turn, self._world.rank, timeout_s, self._released)
 
         def choose() -> int:
             # All ranks have left the earlier one.
             self._services.end()
-            with socket.socket() as free:
-                free.bind((self._point.address, 0))
-                return int(free.getsockname()[1])
+            return ports.add()
 
         return self._barrier.meet(f"{self._turn.run}/{self._count}", choose, wait)
 

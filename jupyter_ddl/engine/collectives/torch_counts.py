@@ -54,7 +54,7 @@ class Counts:
     def by_group(self, world_size: int) -> dict[str, tuple[int, tuple[int, ...]]]:
         """Return group -> its number here, and its ranks among all. Groups are named as on the other ranks."""
         found = {NEW_GROUP: (self._new_groups, tuple(range(world_size)))}
-        for group, ranks in list(self._c10d._world.pg_group_ranks.items()):
+        for group, ranks in self._c10d._world.pg_group_ranks.copy().items():
             # Of groups of others torch has a number in their place.
             count = None if group is self._c10d.GroupMember.NON_GROUP_MEMBER else self._of(group)
             if count is not None:

@@ -310,8 +310,7 @@ def test_who_may_only_read_neither_deletes_nor_controls_and_the_devices_are_told
     (tmp_path / "read_only.py").write_text(AUTHORIZER)
     gpus = [FakeGpu("GPU-1", memory_used_bytes=2**30), FakeGpu("GPU-2"), FakeGpu("GPU-3", memory_total_bytes=None)]
     environment = {**build_nvml(tmp_path, gpus), "CUDA_VISIBLE_DEVICES": "2,0", "PYTHONPATH": with_path(tmp_path)}
-    other = Server(tmp_path, "--ServerApp.authorizer_class=read_only.ReadOnly", variables=environment)
-    try:
+    with Server(tmp_path, "--ServerApp.authorizer_class=read_only.ReadOnly", variables=environment) as other:
         assert eventually(lambda: len(set(paths.hub_dir().iterdir()) - before) == 1)
         assert other.ask("GET", f"runs/{RUN}").status == 200
         assert other.ask("DELETE", f"runs/{RUN}").status == 403
@@ -330,8 +329,6 @@ def test_who_may_only_read_neither_deletes_nor_controls_and_the_devices_are_told
                 **common,
             },
         ]
-    finally:
-        other.stop()
     # A server leaves no socket.
     assert set(paths.hub_dir().iterdir()) == before
 

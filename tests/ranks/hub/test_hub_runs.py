@@ -40,11 +40,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("hub")
     before = os.environ[paths.RUNS_VARIABLE]
     os.environ[paths.RUNS_VARIABLE] = str(folder / "runs")
-    server = Server(folder, variables=build_nvml(folder, [], init_result=GPU_IS_LOST))
     try:
-        yield server
+        with Server(folder, variables=build_nvml(folder, [], init_result=GPU_IS_LOST)) as server:
+            yield server
     finally:
-        server.stop()
         os.environ[paths.RUNS_VARIABLE] = before
 
 
