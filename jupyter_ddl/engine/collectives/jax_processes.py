@@ -228,7 +228,7 @@ class JaxProcesses:
         wanted, is_ours = dict(given), self._meets_here(given)
         # From here on JAX is to compute on all ranks, also where this is interrupted and a later cell computes.
         self._given, was_stale, self._is_stale = given, self._is_stale, True
-        # Nobody else is given the new service's port before it listens.
+        # No other process is given the new service's port before it listens.
         with HeldPorts() as ports:
             if is_ours or (was_stale and given["num_processes"] == self._world.world_size):
                 # Also where the program has chosen the port, which the earlier service may still have.
