@@ -8,6 +8,8 @@ from argparse import PARSER, SUPPRESS, HelpFormatter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from jupyter_ddl.commands.examples import TITLE
+
 if TYPE_CHECKING:
     from argparse import Action, ArgumentParser
     from collections.abc import Iterable, Iterator
@@ -71,8 +73,10 @@ def render(command: Command) -> str:
         parts.append("Also taken, as other launchers spell it:")
         rows = ((_names(action), _meaning_of_hidden(action, shown)) for action in hidden)
         parts.append(_options(("option", "here"), rows))
-    if command.parser.epilog:
-        parts.append(escaped(command.parser.epilog))
+    said, _, examples = (command.parser.epilog or "").partition(f"{TITLE}\n")
+    parts.append(escaped(said.strip()))
+    if examples:
+        parts.append(f"```text\n{textwrap.dedent(examples)}\n```")
     return "\n\n".join(part for part in parts if part)
 
 

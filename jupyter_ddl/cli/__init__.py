@@ -1,7 +1,8 @@
 """Runs `jupyter ddl ...`: one module a subcommand.
 
-A subcommand module has `NAME`, `HELP`, `configure(parser)` and `main(arguments) -> int` (the exit status). Its
-imports stay cheap: what is heavy is imported in `main`.
+A subcommand module has `NAME`, `HELP`, `EXAMPLES` (lines without `jupyter ddl`, each with what it does),
+`configure(parser)` and `main(arguments) -> int` (the exit status). Its imports stay cheap: what is heavy is imported in
+`main`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from jupyter_ddl.cli import (
     bench,
     build_horovod,
     clusters,
+    completion,
     ddlrun,
     doctor,
     execute,
@@ -36,10 +38,13 @@ from jupyter_ddl.cli import (
     tune,
     workshop,
 )
+from jupyter_ddl.commands.examples import add_examples
 from jupyter_ddl.errors import DdlError, InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from jupyter_ddl.commands.examples import Examples
 
 
 class Subcommand(Protocol):
@@ -47,6 +52,10 @@ class Subcommand(Protocol):
 
     NAME: str
     HELP: str
+
+    @property
+    def EXAMPLES(self) -> Examples:  # noqa: N802  a constant of the module
+        """Lines without `jupyter ddl`, each with what it does."""
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Add the subcommand's options."""
@@ -84,8 +93,17 @@ def command_parser() -> argparse.ArgumentParser:
         in_list = subcommand.HELP.replace("%", "%%")
         subparser = subparsers.add_parser(subcommand.NAME, help=in_list, description=subcommand.HELP)
         subcommand.configure(subparser)
+        for command in (subparser, *_below(subparser)):
+            add_examples(command, ((f"jupyter ddl {line}", meaning) for line, meaning in subcommand.EXAMPLES))
         subparser.set_defaults(main=subcommand.main)
     return parser
+
+
+def _below(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
+    """Return the parsers of a subcommand's own subcommands."""
+    return [
+        below for action in parser._actions if isinstance(action.choices, dict) for below in action.choices.values()
+    ]
 
 
 def _print_help(parser: argparse.ArgumentParser) -> int:
@@ -102,7 +120,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Ranks may print characters that this terminal's encoding lacks.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        arguments = command_parser().parse_args(argv)
+        parser = command_parser()
+        completion.complete(parser)
+        arguments = parser.parse_args(argv)
         status: int = arguments.main(arguments)
         sys.stdout.flush()
     except DdlError as error:

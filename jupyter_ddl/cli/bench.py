@@ -16,6 +16,13 @@ NAME = "bench"
 HELP = (
     "Measure how a training scales: images/s, efficiency, the split of a step, time to a loss; and predict more ranks."
 )
+EXAMPLES = (
+    ("bench scaling --model cnn --ranks 1,2", "how the course's network scales on this machine, with a plot"),
+    (
+        "bench scaling --model model.py --ranks 1,2,4 --loss 0.1",
+        "a file that defines yours, and the time until its loss is 0.1",
+    ),
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

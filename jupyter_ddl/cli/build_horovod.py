@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 NAME = "build-horovod"
 HELP = "Build and install Horovod for the TensorFlow that is installed."
+EXAMPLES = (
+    ("build-horovod", "for the TensorFlow and the GPUs that are here"),
+    ("build-horovod --gpu none --target horovod", "without CUDA, into a folder of its own"),
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 NAME = "clusters"
 HELP = "List the clusters that run, how long each has been idle, and its last fault; stop idle ones."
+EXAMPLES = (
+    ("clusters", "yours on this machine"),
+    ("clusters --stop-idle 2h", "stop those without a run for two hours, after a question"),
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

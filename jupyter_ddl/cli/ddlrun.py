@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 NAME = "install-ddlrun"
 HELP = "Write the command `ddlrun` of IBM's DDL, which then runs `jupyter ddl run`."
+EXAMPLES = (("install-ddlrun ~/bin", "then `ddlrun -H nodea,nodeb python train.py` works as IBM's did"),)
 _FILE = "ddlrun"
 _MARK = "# Written by: jupyter ddl install-ddlrun"
 

@@ -20,6 +20,10 @@ _OF_NETWORK = {
     "--profile": "profile",
 }
 HELP = "Check everything that a training cell needs, and say how to fix what is wrong."
+EXAMPLES = (
+    ("doctor", "check this machine"),
+    ("doctor --network -n 2", "what is between two ranks, and how fast they exchange"),
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 NAME = "execute"
 HELP = "Run an exported notebook on this job's ranks: what `jupyter ddl export` writes into its script."
+EXAMPLES = (("execute 01-from-one-gpu-to-all-slurm", "what the job script of that export does"),)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -10,6 +10,10 @@ if TYPE_CHECKING:
 
 NAME = "export"
 HELP = "Make a batch job of a notebook: the same cells in the same order on as many ranks."
+EXAMPLES = (
+    ("export train.ipynb --slurm -N 4 --gpus-per-node 4 --time 2:00", "a job of 16 ranks"),
+    ("export train.ipynb --script --sweep lr=0.1,0.01", "a script that runs the notebook with each value"),
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -9,6 +9,10 @@ if TYPE_CHECKING:
 
 NAME = "jobs"
 HELP = "List the batch jobs that bring ranks, or end one."
+EXAMPLES = (
+    ("jobs", "yours, of each scheduler that is here"),
+    ("jobs --cancel 4711", "end one"),
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -11,6 +11,11 @@ if TYPE_CHECKING:
 
 NAME = "logs"
 HELP = "Print all that a run's ranks wrote."
+EXAMPLES = (
+    ("logs", "of the newest run"),
+    ("logs -f -r 0", "what rank 0 writes, as it does"),
+    ("logs 2026-11-27T09 --stderr --tail 20", "the last lines of a run that began at that time"),
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 NAME = "modernise"
 HELP = "Show, or write, a program's old Keras and Horovod spellings as they are written today."
+EXAMPLES = (
+    ("modernise train.py", "show what would change"),
+    ("modernise *.ipynb --write", "change the files"),
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
 NAME = "profiles"
 HELP = "List the places that the site, or you, named: where ranks can start."
+EXAMPLES = (("profiles", "those of the site and yours"),)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

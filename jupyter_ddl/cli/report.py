@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 
 NAME = "report"
 HELP = "Write a zip file for support: the machine, a run, why it failed. Shows what is in it, and asks."
+EXAMPLES = (
+    ("report", "of the newest run, to send to support"),
+    ("report a3f1 -o hang.zip --yes", "of a run, without a question"),
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 
 NAME = "run"
 HELP = "Run a script on MPI ranks, one per GPU, or on the cores."
+EXAMPLES = (
+    ("run -n 2 train.py --epochs 3", "two ranks on this machine; what follows the script is its own"),
+    ("run --auto train.py", "a Keras program that was written for one GPU, on all of them"),
+    ("run -H nodea:4,nodeb:4 train.py", "eight ranks on two hosts, over SSH"),
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

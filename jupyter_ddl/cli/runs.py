@@ -11,6 +11,11 @@ if TYPE_CHECKING:
 
 NAME = "runs"
 HELP = "List what was run, name and tag it, or delete old runs."
+EXAMPLES = (
+    ("runs -n 5", "the five newest"),
+    ("runs --rename a3f1 'larger batch'", "name one"),
+    ("runs --prune --keep-days 30", "say which are older than 30 days; --yes deletes them"),
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 NAME = "serve"
 HELP = "Start ranks in this batch job, for notebooks elsewhere: what %ddl submit sends."
+EXAMPLES = (("serve a3f1-default", "what the job script of %ddl submit does"),)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -11,6 +11,10 @@ if TYPE_CHECKING:
 
 NAME = "show"
 HELP = "Show a run's output again."
+EXAMPLES = (
+    ("show", "the newest run's output"),
+    ("show a3f1", "of the run whose id ends so"),
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 NAME = "tensorboard"
 HELP = "Write a run's scalars to a folder that TensorBoard shows. In a notebook %ddl tensorboard shows a run."
+EXAMPLES = (("tensorboard --export a3f1 logs", "write a run's scalars to a folder"),)
 _INTERVAL_S = 1.0
 
 

@@ -11,6 +11,10 @@ if TYPE_CHECKING:
 
 NAME = "timeline"
 HELP = "Say where the time of training steps went, from Horovod's timeline."
+EXAMPLES = (
+    ("timeline", "of the newest run that recorded one"),
+    ("timeline a3f1 --perfetto all.json", "for ui.perfetto.dev"),
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -10,6 +10,10 @@ from jupyter_ddl.errors import InvalidInput
 
 NAME = "tune"
 HELP = "Try what can change a script's exchange of gradients, a few steps each and in turns; print the gains."
+EXAMPLES = (
+    ("tune -n 2 train.py", "try every kind of setting"),
+    ("tune --only fusion,cycle train.py", "two kinds"),
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -14,6 +14,10 @@ from jupyter_ddl.errors import InvalidInput
 
 NAME = "workshop"
 HELP = "Copy the course's notebooks, look at this machine, and open JupyterLab."
+EXAMPLES = (
+    ("workshop", "copy the course, look at this machine, open JupyterLab"),
+    ("workshop --class 30", "what each of 30 gets here"),
+)
 _FOLDER = Path("jupyter-ddl-course")
 _SAYS = {"copied": "copied", "same": "there already", "kept": "kept: yours is another one"}
 

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.cluster.submit_options import add_submit_options
 from jupyter_ddl.commands import logs, runs, timeline
+from jupyter_ddl.commands.examples import add_examples
 from jupyter_ddl.kernel.magics import board_command, job_commands, stack_commands
+from jupyter_ddl.kernel.magics.ddl_examples import EXAMPLES
 from jupyter_ddl.kernel.magics.magic_line import MagicParser
 from jupyter_ddl.kernel.rebuild_choice import BY_OPTION
 from jupyter_ddl.protocol import standby
@@ -27,6 +29,8 @@ def ddl_parser() -> MagicParser:
     _add_ranks(commands)
     _add_cells(commands)
     _add_records(commands)
+    for name, command in commands.choices.items():
+        add_examples(command, EXAMPLES[name])
     return parser
 
 

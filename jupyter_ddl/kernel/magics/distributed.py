@@ -5,7 +5,6 @@ Runs on: kernel.
 
 from __future__ import annotations
 
-from argparse import RawDescriptionHelpFormatter
 from dataclasses import asdict, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
@@ -13,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.magic import Magics, cell_magic, magics_class, no_var_expand
 
 from jupyter_ddl.commands.arguments import add_cell_arguments, cell_options
+from jupyter_ddl.commands.examples import add_examples
 from jupyter_ddl.host.interrupts import interrupts_noted
 from jupyter_ddl.kernel import current
 from jupyter_ddl.kernel.magics import whole_notebook
+from jupyter_ddl.kernel.magics.ddl_examples import OF_CELLS
 from jupyter_ddl.kernel.magics.magic_line import MagicParser, parsed, ranks_of, show_rebuild
 from jupyter_ddl.kernel.magics.tuned_cell import tune_cell
 from jupyter_ddl.views.selection import current_publisher, for_environment, with_figures
@@ -33,7 +34,6 @@ def distributed_parser() -> MagicParser:
     parser = MagicParser(
         prog="%%distributed",
         description="Run the cell on the ranks.",
-        formatter_class=RawDescriptionHelpFormatter,
         epilog="On each rank the names rank, local_rank and world_size are set.",
     )
     parser.add_argument("-r", "--ranks", help="which ranks, e.g. 0,2-3 (default: all)")
@@ -46,6 +46,7 @@ def distributed_parser() -> MagicParser:
         help="run nothing on these ranks; try on others what makes the exchange faster: all, or e.g. fusion,cycle",
     )
     add_cell_arguments(parser)
+    add_examples(parser, OF_CELLS)
     return parser
 
 
