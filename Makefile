@@ -14,6 +14,10 @@ unexport PYTHONUNBUFFERED
 # One more than two cores: tests wait for ranks, browsers and each other, which leaves a sixth of the cores idle otherwise.
 WORKERS ?= 3
 FRAMEWORKS := .venv-frameworks
+LOWEST := .venv-lowest
+LOWEST_TESTS ?= tests/pure tests/ranks
+# Of pyenv, whose command on PATH fails for a version that is not the chosen one, or of PATH.
+LOWEST_PYTHON ?= $(or $(lastword $(sort $(wildcard $(HOME)/.pyenv/versions/3.10.*/bin/python))),$(shell command -v python3.10))
 DOCS := .venv-docs
 # Each worker has ranks of its own, which compute: with more of them than cores, times say nothing.
 FRAMEWORK_WORKERS ?= 2
@@ -23,7 +27,7 @@ SAY = @printf '\n== %s\n'
 DASHBOARD := jupyter_ddl/views/static/dashboard.js
 PANEL := labextension/built
 
-.PHONY: demo docs test test-slow test-systems test-systems-slow test-frameworks test-frameworks-slow test-wheel check lab pictures bench soak clean dashboard schema translations notice sbom wheel
+.PHONY: demo docs test test-slow test-systems test-systems-slow test-frameworks test-frameworks-slow test-wheel test-lowest check lab pictures bench soak clean dashboard schema translations notice sbom wheel
 
 demo: $(VENV)/.horovod $(DASHBOARD)
 	$(SAY) "training on 2 ranks: notebooks/01-from-one-gpu-to-all.ipynb"
@@ -65,6 +69,12 @@ test-frameworks-slow: $(FRAMEWORKS)/.test
 test-wheel: $(VENV)/.test $(DASHBOARD) $(VENV)/.panel
 	$(SAY) "testing the sdist and the wheel in fresh environments"
 	$(BIN)/python -m pytest -m release -rs tests/release
+
+# Python 3.10 and the lowest versions of what pyproject.toml names, with a Horovod that is built there; without browsers.
+test-lowest: $(LOWEST)/.test $(DASHBOARD)
+	$(SAY) "testing with the lowest versions"
+	PATH="$(CURDIR)/$(LOWEST)/bin:$$PATH" $(LOWEST)/bin/python -m pytest -m "not slow and not systems and not frameworks and not release" \
+		-n $(WORKERS) --dist loadfile $(LOWEST_TESTS)
 
 check: $(VENV)/.test $(DASHBOARD)
 	$(BIN)/ruff check .
@@ -118,7 +128,7 @@ soak: $(VENV)/.test $(VENV)/.horovod
 	$(BIN)/python -m benchmarks.fuzz --seed $$(date +%j)
 
 clean:
-	rm -rf $(VENV) $(FRAMEWORKS) $(DOCS) docs/reference build dist labextension/node_modules labextension/lib $(PANEL) jupyter_ddl/views/static
+	rm -rf $(VENV) $(FRAMEWORKS) $(LOWEST) $(DOCS) docs/reference build dist labextension/node_modules labextension/lib $(PANEL) jupyter_ddl/views/static
 
 $(VENV)/bin/python:
 	$(SAY) "making $(VENV)"
@@ -151,6 +161,19 @@ $(FRAMEWORKS)/.test: pyproject.toml
 	@test -x $(FRAMEWORKS)/bin/python || $(PYTHON) -m venv $(FRAMEWORKS)
 	$(FRAMEWORKS)/bin/python -m pip install --quiet '$(CPU_TORCH)' || $(FRAMEWORKS)/bin/python -m pip install --quiet torch
 	$(FRAMEWORKS)/bin/python -m pip install --quiet --editable '.[torch,test-frameworks]'
+	@touch $@
+
+# pip cannot choose the lowest versions. What the tests themselves take must not raise what is chosen; and the pyparsing
+# of today warns of matplotlib 3.8, for which warnings are errors here.
+$(LOWEST)/.test: pyproject.toml
+	$(SAY) "making $(LOWEST) with the lowest versions, and a Horovod for them (once; 1 to 5 minutes)"
+	@test -x "$(LOWEST_PYTHON)" || { echo "The lowest versions take Python 3.10. Received: none on PATH or in pyenv. Run make LOWEST_PYTHON=/path/to/python3.10 $@."; exit 1; }
+	@test -x $(LOWEST)/bin/python || $(LOWEST_PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip install --quiet uv
+	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct --editable '.[demo,lab,modernise]' 'pyparsing<3.3'
+	$(LOWEST)/bin/uv pip freeze --quiet --python $(LOWEST) --exclude-editable >$(LOWEST)/chosen.txt
+	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST) --constraint $(LOWEST)/chosen.txt --editable '.[test]'
+	PATH="$(CURDIR)/$(LOWEST)/bin:$$PATH" $(LOWEST)/bin/python -m jupyter_ddl.cli build-horovod
 	@touch $@
 
 $(DOCS)/.docs: pyproject.toml

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from jupyter_ddl import paths
 from jupyter_ddl.host import files, untrusted_files
 from jupyter_ddl.protocol.faults import Facts, Fault
+from jupyter_ddl.protocol.number_texts import duration
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,12 +63,15 @@ def log_file() -> Path:
     return paths.clusters_dir().parent / "stopped-as-idle.log"
 
 
-def log_ending(line: str) -> None:
-    """Add a line to that file, with the time; where the disk is full, do without.
+def log_ending(what: str, by: str, idle_s: float) -> str:
+    """Add a line to that file, with the time; where the disk is full, do without. Return the line.
 
     Args:
-        line: what was ended, by whom, and after which time.
+        what: was ended: a cluster, and its ranks.
+        by: who wanted it.
+        idle_s: how long it was idle.
     """
+    line = f"{what} was stopped by {by}, after {duration(idle_s)} without a run"
     shown = "".join(one if one.isprintable() else "?" for one in line)
     with suppress(OSError):
         descriptor = files.open_to_append(log_file())
@@ -75,3 +79,4 @@ def log_ending(line: str) -> None:
             files.append(descriptor, f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {shown}\n".encode())
         finally:
             os.close(descriptor)
+    return line

@@ -18,7 +18,7 @@ from jupyter_ddl.cluster.ending_notes import log_ending
 from jupyter_ddl.cluster.use_lock import kept_from_use, last_use_s, note_use
 from jupyter_ddl.host import run_module
 from jupyter_ddl.protocol.faults import Facts, Fault
-from jupyter_ddl.protocol.number_texts import counted, duration
+from jupyter_ddl.protocol.number_texts import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -117,5 +117,4 @@ class IdleWatch:
 
     def _log(self, idle_s: float) -> None:
         spec = self._folder.spec()
-        ranks = counted(spec.n, "rank")
-        log_ending(f"{spec.name} ({ranks}) was stopped by {self._idle_stop.by}, after {duration(idle_s)} without a run")
+        log_ending(f"{spec.name} ({counted(spec.n, 'rank')})", self._idle_stop.by, idle_s)

@@ -22,6 +22,7 @@ import os
 import signal
 import sys
 import time
+import traceback
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -46,7 +47,7 @@ from jupyter_ddl.launch.schedulers.known import scheduler_of
 from jupyter_ddl.protocol.faults import Facts, Fault
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     from jupyter_ddl.launch.schedulers.scheduler import Scheduler
 
@@ -235,7 +236,7 @@ class Lease:
         watch = IdleWatch.of(self._folder)
         if watch is not None:
             watch.restart()
-            self._idle = asyncio.get_running_loop().create_task(self._end_when_idle(watch))
+            self._idle = _begun(self._end_when_idle(watch))
 
     async def _end_when_idle(self, watch: IdleWatch) -> None:
         # In a thread: a file system that does not answer must not keep the kernel from being heard.
@@ -248,7 +249,7 @@ class Lease:
         if (scheduler is None or job is None) and not self._apart.hosts:
             self._mpiexec_ended(data)
         else:
-            self._judges = asyncio.get_running_loop().create_task(self._judge(scheduler, job, data))
+            self._judges = _begun(self._judge(scheduler, job, data), partial(self._mpiexec_ended, data))
 
     async def _judge(self, scheduler: Scheduler | None, job: str | None, data: dict[str, Any]) -> None:
         """Report that the job has ended, where its scheduler ended it, else how mpiexec did."""
@@ -285,6 +286,19 @@ class Lease:
         assert self._ended is not None
         if not self._ended.done():
             self._ended.set_result(ending)
+
+
+def _begun(work: Coroutine[Any, Any, None], failed: Callable[[], object] = lambda: None) -> asyncio.Task[None]:
+    """Begin work beside the rest, and return it; what it raises is in the lease's log, and `failed` is called then."""
+
+    def tell(task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            traceback.print_exception(error)
+            failed()
+
+    task = asyncio.get_running_loop().create_task(work)
+    task.add_done_callback(tell)
+    return task
 
 
 def hold_cluster(name: str, standing_by: StandingBy | None = None) -> None:

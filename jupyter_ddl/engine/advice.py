@@ -1,16 +1,24 @@
-"""Finds what to tell of a program's own error: what to write instead on several ranks, and what one of CUDA means.
+"""Finds what to tell of a program's own error: what to write instead, what is to be installed, what CUDA means.
 
 Runs on: every rank.
 """
 
 from __future__ import annotations
 
+import sys
 from zipfile import BadZipFile
 
 from jupyter_ddl.engine import gpu_errors, run_context
 from jupyter_ddl.engine.error_text import attributes_of, text_of
 
 _OF_FILES = (FileExistsError, FileNotFoundError, BadZipFile)
+_REQUIREMENTS = {
+    "tensorflow": "tensorflow>=2.16",
+    "keras": "keras>=3",
+    "torch": "torch>=2.6",
+    "jax": "jax>=0.10",
+    "sklearn": "scikit-learn>=1.4",
+}
 _ATTRIBUTE = "__jupyter_ddl_advice__"
 
 
@@ -26,7 +34,19 @@ def of(error: BaseException) -> str | None:
         error: what the program raised.
     """
     added = attributes_of(error).get(_ATTRIBUTE)
-    return str(added) if added else _of_files(error) or gpu_errors.advice(error, text_of(error))
+    return str(added) if added else _of_missing(error) or _of_files(error) or gpu_errors.advice(error, text_of(error))
+
+
+def _of_missing(error: BaseException) -> str | None:
+    """Return how a framework is installed that a rank's program imports, and that is not there."""
+    # An error of the user's may answer nothing about itself.
+    package = str(error.name).partition(".")[0] if type(error) is ModuleNotFoundError else ""
+    if package == "horovod":
+        return "Horovod is not installed where this rank runs. Run: jupyter ddl build-horovod"
+    requirement = _REQUIREMENTS.get(package)
+    if requirement is None:
+        return None
+    return f"{package} is not installed where this rank runs. Run: {sys.executable} -m pip install '{requirement}'"
 
 
 def _of_files(error: BaseException) -> str | None:

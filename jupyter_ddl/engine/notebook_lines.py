@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import TypeAlias
 
     from IPython.core.interactiveshell import InteractiveShell
+
+    _Transform: TypeAlias = Callable[[list[str]], list[str]]
 
 _MAGIC = "%%"
 
@@ -28,8 +31,8 @@ class NotebookLines:
         transforms: Any = shell.input_transformer_manager.cleanup_transforms
         for at, transform in enumerate(transforms):
             # Source: ipython 9.18, IPython/core/inputtransformer2.py, TransformerManager
-            if getattr(transform, "__name__", "") == "leading_empty_lines":
-                transforms[at] = _where_a_magic_follows(transform)
+            drops_them = getattr(transform, "__name__", "") == "leading_empty_lines"
+            transforms[at] = _where_a_magic_follows(transform) if drops_them else _below_empty_lines(transform)
         compiler: Any = shell.compile
         self._names: dict[str, Any] = compiler._filename_map
         self._cache: Callable[..., str] = compiler.cache
@@ -59,9 +62,19 @@ class NotebookLines:
         return name
 
 
-def _where_a_magic_follows(leading_empty_lines: Callable[[list[str]], list[str]]) -> Callable[[list[str]], list[str]]:
+def _where_a_magic_follows(leading_empty_lines: _Transform) -> _Transform:
     def transform(lines: list[str]) -> list[str]:
         first = next((line for line in lines if line.strip()), "")
         return leading_empty_lines(lines) if first.lstrip().startswith(_MAGIC) else lines
+
+    return transform
+
+
+def _below_empty_lines(cleanup: _Transform) -> _Transform:
+    """Return a transform that is given what follows the empty lines: it looks at the first line."""
+
+    def transform(lines: list[str]) -> list[str]:
+        first = next((at for at, line in enumerate(lines) if line.strip()), 0)
+        return lines[:first] + cleanup(lines[first:])
 
     return transform

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 # What these said, where Keras 3 does just that: how to compute, not what. Argument: the values that may be dropped.
 _DROPPED: dict[str, tuple[Any, ...]] = {
     "fused": (None, True, False),
+    # Keras 3.12, the newest for Python 3.10, has no renorm.
+    "renorm": (None, False),
     "virtual_batch_size": (None,),
     "adjustment": (None,),
     "time_major": (False,),

@@ -29,6 +29,8 @@ def patch_logs(_keras: ModuleType) -> None:
     for module in (python_utils, trainer):
         wrap(module, "pythonify_logs", _pythonify_logs)
     wrap_method(import_module("keras.src.callbacks.history").History, "__init__", _initialise_history)
+    # Keras 3.12, the newest for Python 3.10, has logs go through its steps, and maps what it finds in them.
+    import_module("keras.src.tree.tree_api").register_tree_node_class(Logs)
 
 
 def patch_monitors(_keras: ModuleType) -> None:
@@ -84,6 +86,16 @@ class Logs(dict[str, Any]):
             return self[name]
         except KeyError:
             return default
+
+    def tree_flatten(self) -> tuple[list[Any], list[str]]:
+        """Return the values in the order of their names, and the names: how Keras maps what is in a dict."""
+        names = sorted(self)
+        return [self[name] for name in names], names
+
+    @classmethod
+    def tree_unflatten(cls, names: Iterable[str], values: Iterable[Any]) -> Logs:
+        """Return what Keras has mapped."""
+        return cls(zip(names, values, strict=True))
 
     def __reduce__(self) -> tuple[type[dict[str, Any]], tuple[dict[str, Any]]]:
         """Pickle as a plain dict, so that a reader of the file needs nothing of ours."""

@@ -13,7 +13,7 @@ from jupyter_ddl.cluster.idle_end import end_as_idle
 from jupyter_ddl.cluster.use_lock import kept_from_use
 from jupyter_ddl.errors import ClusterError
 from jupyter_ddl.oversight import clusters
-from jupyter_ddl.protocol.number_texts import counted, duration
+from jupyter_ddl.protocol.number_texts import counted
 
 if TYPE_CHECKING:
     from jupyter_ddl.cluster.folder import ClusterFolder
@@ -66,6 +66,4 @@ def _stop(folder: ClusterFolder, summary: ClusterSummary, least_s: float, by: st
 def _note(summary: ClusterSummary, idle_s: float, by: str) -> None:
     ranks = counted(summary.world_size, "rank")
     what = f"{summary.name} of {summary.user} ({ranks} on {', '.join(summary.hosts)})"
-    line = f"{what} was stopped by {by}, after {duration(idle_s)} without a run"
-    _log.warning("jupyter_ddl: the cluster %s", line)
-    log_ending(line)
+    _log.warning("jupyter_ddl: the cluster %s", log_ending(what, by, idle_s))

@@ -146,6 +146,12 @@ PATCHES = (
         _STARTS,
     ),
     Declared("horovod.tensorflow.mpi_ops", ("MPI_LIB",), Layer.RANK, _STARTS),
+    Declared(
+        "horovod.tensorflow.mpi_ops",
+        ("MPI_LIB",),
+        Layer.FIT,
+        "marks operations, which TensorFlow would run while it optimises a graph, where ranks wait for each other",
+    ),
     Declared("tensorflow.python.eager.context.Context", ("call_function",), Layer.RANK, _STARTS),
     Declared("tensorflow.python.client.session.BaseSession", ("run",), Layer.RANK, _STARTS),
     Declared(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from jupyter_ddl import auto_distribution, checkpoints, jax_training, legacy
 from jupyter_ddl.engine import rank_state
+from jupyter_ddl.engine.collectives.horovod_operations import keep_from_folding
 from jupyter_ddl.host import import_hooks
 from jupyter_ddl.host.patching import Layer, instead, patch
 from jupyter_ddl.ibm_ddl import serving as ibm_ddl
@@ -60,6 +61,7 @@ def install() -> RankState:
         _prepare_cells(state)
         import_hooks.when_imported("tensorflow", _hook_iterators)
         import_hooks.when_imported("tensorflow", interrupted_tracing.install)
+        import_hooks.when_imported("horovod.tensorflow.mpi_ops", keep_from_folding)
         ibm_ddl.install()
     if not installed.for_keras_3 and keras_version.uses_keras_3():
         installed.for_keras_3 = True

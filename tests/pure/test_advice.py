@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 from zipfile import BadZipFile
 
@@ -11,6 +13,11 @@ from jupyter_ddl.engine import advice, rank_state
 from jupyter_ddl.engine.cells import Cell
 from jupyter_ddl.engine.rank_state import RankState
 from jupyter_ddl.protocol.cell_options import AutoOptions, CellOptions
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -60,3 +67,23 @@ def test_what_was_added_is_told_whatever_the_error_makes_of_its_attributes() -> 
     advice.add(error, "write this")
     assert advice.of(error) == "write this"
     assert advice.of(Odd()) is None
+
+
+def test_a_missing_framework_is_told_with_the_command_that_installs_it() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    extras = {one.partition(";")[0].strip() for extra in project["optional-dependencies"].values() for one in extra}
+    for name in ("tensorflow", "keras.losses", "torch.nn", "jax", "sklearn"):
+        told = advice.of(ModuleNotFoundError(f"No module named '{name}'", name=name))
+        assert told is not None
+        package, _, command = told.partition(" is not installed where this rank runs. Run: ")
+        assert package == name.partition(".")[0]
+        asked = command.removeprefix(f"{sys.executable} -m pip install ").strip("'")
+        assert asked in extras
+    assert "jupyter ddl build-horovod" in str(advice.of(ModuleNotFoundError("no", name="horovod.tensorflow")))
+
+
+@pytest.mark.parametrize(
+    "error", [ModuleNotFoundError("no", name="mine"), ModuleNotFoundError("no"), ImportError("no")]
+)
+def test_of_another_module_nothing_is_told(error: BaseException) -> None:
+    assert advice.of(error) is None

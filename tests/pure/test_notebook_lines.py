@@ -39,6 +39,8 @@ def run(shell: Any, code: str, above: int, count: int | None, capsys: pytest.Cap
         ("\n\nraise ValueError('a')", 2, "Cell In[7], line 5\n"),
         ("x = 1\n)", 1, "Cell In[7], line 3\n"),
         ("  if True:\n      raise ValueError('a')", 3, "Cell In[7], line 5\n"),
+        ("In [1]: x = 1\nIn [2]: raise ValueError('a')", 2, "Cell In[7], line 4\n"),
+        (">>> raise ValueError('a')", 2, "Cell In[7], line 3\n"),
         # As it was: code that is in no notebook.
         ("raise ValueError('a')", 0, "Cell In[7], line 1\n"),
     ],

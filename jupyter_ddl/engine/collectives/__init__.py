@@ -10,6 +10,7 @@
 | `rendezvous` | barriers of all ranks, at which rank 0 names a port |
 | `horovod_runtime` | Horovod: its initialisations and shutdowns |
 | `horovod_demand` | its start when a cell first needs it |
+| `horovod_operations` | its operations in TensorFlow's graphs |
 | `horovod_settings` | what the program's `hvd.init` asked for |
 | `horovod_core`, `horovod_script` | its C++ core; its shutdown in a script |
 | `jax_processes` | jax.distributed: its start, and its release |

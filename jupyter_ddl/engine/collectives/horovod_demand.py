@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.host.patching import Layer, around, instead, patch, unpatched
+from jupyter_ddl.engine.collectives.horovod_operations import around_operations, unconverted_around
+from jupyter_ddl.host.patching import Layer, patch, unpatched
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -142,20 +142,15 @@ class Demand:
 
     def patch_core(self, core: type) -> None:
         """Patch HorovodBasics: it starts Horovod when it is asked for more than the rank's place."""
-        patch(core, "is_initialized", self._is_initialized, Layer.RANK, _unconverted_around)
+        patch(core, "is_initialized", self._is_initialized, Layer.RANK, unconverted_around)
         for name in PLACES:
-            patch(core, name, self._place, Layer.RANK, _unconverted_around)
+            patch(core, name, self._place, Layer.RANK, unconverted_around)
         for name in CALLS:
-            patch(core, name, self._before, Layer.RANK, _unconverted_around)
+            patch(core, name, self._before, Layer.RANK, unconverted_around)
 
     def patch_operations(self, module: Any) -> None:
         """Patch `horovod.tensorflow.mpi_ops` so that its operations start Horovod."""
-        stock = module.MPI_LIB
-        operations = {name: getattr(stock, name) for name in dir(stock) if name.startswith("horovod_")}
-        ours: Any = SimpleNamespace()
-        for name, operation in operations.items():
-            setattr(ours, name, _unconverted_around(operation, self._before))
-        patch(module, "MPI_LIB", ours, Layer.RANK, instead)
+        patch(module, "MPI_LIB", self._before, Layer.RANK, around_operations)
 
     def patch_graphs(self, context: Any, session: Any) -> None:
         """Patch TensorFlow's context and TensorFlow 1's session: a graph's operations may be Horovod's."""
@@ -179,13 +174,3 @@ class Demand:
 
     def _is_missing(self) -> bool:
         return self.rests and threading.get_ident() != self._starter
-
-
-def _unconverted_around(stock: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a replacement that autograph leaves as it is, where a tf.function calls it.
-
-    Source: tensorflow 2.21, python/autograph/impl/api.py, autograph_artifact. TensorFlow may not be imported yet.
-    """
-    replacement: Any = around(stock, ours)
-    replacement.autograph_info__ = None
-    return replacement  # type: ignore[no-any-return]

@@ -125,3 +125,23 @@ def test_a_users_module_that_initialises_it(session: Session, tmp_path: Path) ->
     session.run(f"import sys; sys.path.insert(0, {str(tmp_path)!r})")
     for _ in range(2):
         assert values(session, f"import {name}\n{name}.total()") == {f"{session.world_size}.0"}
+
+
+KEPT = """
+from tensorflow.python.eager import context
+
+@tf.function
+def summed():
+    return hvd.allreduce(tf.constant(rank + 1.0), op=hvd.Sum, name="of_a_constant")
+
+context.enable_run_metadata()
+found = float(summed())
+graphs = context.export_run_metadata().function_graphs
+context.disable_run_metadata()
+found, "HorovodAllreduce" in {node.op for graph in graphs for node in graph.post_optimization_graph.node}
+"""
+
+
+def test_the_sum_of_a_constant_is_made_by_the_graph_and_not_while_it_is_optimised(used: Session) -> None:
+    total = sum(range(1, used.world_size + 1))
+    assert values(used, KEPT) == {f"({total}.0, True)"}
