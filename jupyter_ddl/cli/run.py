@@ -83,13 +83,11 @@ def _spec(arguments: argparse.Namespace) -> ClusterSpec:
     from jupyter_ddl.cluster.planning import plan, variables_from
     from jupyter_ddl.launch.place_options import place_of
     from jupyter_ddl.launch.profiles.limits import check_limits
-    from jupyter_ddl.launch.profiles.reading import profile_named
-    from jupyter_ddl.launch.profiles.start_options import StartOptions, with_profile
+    from jupyter_ddl.launch.profiles.start_options import StartOptions, profile_of, with_profile
 
     variables = variables_from(spellings.variables(arguments))
     if not arguments.legacy:
         variables[LEGACY_VARIABLE] = "0"
-    named = None if arguments.profile is None else profile_named(arguments.profile)
     given = StartOptions(
         arguments.n,
         arguments.threads,
@@ -101,6 +99,7 @@ def _spec(arguments: argparse.Namespace) -> ClusterSpec:
         arguments.container,
         arguments.launcher,
     )
+    named = profile_of(arguments.profile, given)
     start = given if named is None else with_profile(named, given)
     place = place_of(
         start.hosts,

@@ -10,24 +10,24 @@ Runs on: every rank. `run` is called in the main thread, `release` in ipykernel'
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from contextlib import contextmanager, suppress
 from time import time
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.engine import advice, collective_mismatch, late_variables
+from jupyter_ddl.engine import late_variables
+from jupyter_ddl.engine.cell_failure import CellFailure
 from jupyter_ddl.engine.cells import Cell
 from jupyter_ddl.engine.collectives.library import Turn
-from jupyter_ddl.engine.error_text import chain_of, give_up_text, text_of, words_of
+from jupyter_ddl.engine.error_text import text_of
 from jupyter_ddl.engine.failure_memory import let_go_of_the_failure
 from jupyter_ddl.engine.interrupts import Interrupts
 from jupyter_ddl.engine.last_resort import LastResort
 from jupyter_ddl.engine.notebook_lines import NotebookLines
 from jupyter_ddl.engine.timelines.timeline_file import recorded
-from jupyter_ddl.protocol.events import COLLECTIVE_ON_SUBSET, RankFailed, RankFinished
+from jupyter_ddl.protocol.events import RankFinished
 from jupyter_ddl.protocol.rank_files import STEPS, TIMELINE
-from jupyter_ddl.protocol.requests import CellRaised, HorovodAsked
+from jupyter_ddl.protocol.requests import HorovodAsked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,13 +75,9 @@ class Guard:
         self._names = {"rank": world.rank, "local_rank": world.local_rank, "world_size": world.world_size}
         shell.user_ns.update(self._names)
         self._interrupts = Interrupts(shell.user_ns)
-        # When the cell's own code raised, and whether after its release; None while it has not.
-        self._raised_s: float | None = None
-        self._was_released = False
-        # Whether what it raised is an effect of another rank's end.
-        self._is_effect = False
+        self._failure = CellFailure(shell, world, state, emit, outlet, self._interrupts)
         self._lines = NotebookLines(shell)
-        shell.when_raised = self._when_raised
+        shell.when_raised = self._failure.note
 
     async def run(self, request: RunCell) -> None:
         """Run a cell to its end, whatever that is, and send RankFinished or RankFailed."""
@@ -97,7 +93,9 @@ class Guard:
         except BaseException as error:  # noqa: BLE001  whatever a cell has left behind, the session waits for its report
             self._interrupts.disarm()
             self._interrupts.end(request.run)
-            self._last_resort.report(request.run, error, tuple(self._shell.traceback_lines), self._let_others_go)
+            self._last_resort.report(
+                request.run, error, tuple(self._shell.traceback_lines), self._failure.let_others_go
+            )
             self._capture.flush_streams()
             failed = True
         if failed:
@@ -110,12 +108,8 @@ class Guard:
         self._last_resort.end_if_child(error, self._shell.traceback_lines)
         self._state.cells.end(failed=error is not None)
         reason = self._interrupts.end(request.run)
-        was_released = reason is not None
-        if self._raised_s is not None:
-            # An exception of its own stays a cause, even if a release came meanwhile.
-            was_released = self._was_released
         if error is not None:
-            self._let_others_go()
+            self._failure.let_others_go()
         else:
             self._state.collectives.end_cell()
         self._sampler.end()
@@ -123,13 +117,8 @@ class Guard:
         if error is None:
             self._emit(self._finished(request))
             return False
-        self._emit(self._failed(request, error, was_released, reason))
+        self._emit(self._failure.report(request, error, reason))
         return True
-
-    def _let_others_go(self) -> None:
-        """Keep no rank waiting for this one; where no thread can be started for it, the session asks other ranks to."""
-        with suppress(RuntimeError):
-            self._state.collectives.raised()
 
     def release(self, request: Release) -> None:
         """End the run, wherever it is: Python code by KeyboardInterrupt, a blocked collective by its library's end.
@@ -176,7 +165,7 @@ class Guard:
 
     async def _outcome(self, request: RunCell) -> BaseException | None:
         """Return what the cell raised, or None."""
-        self._raised_s, self._is_effect = None, False
+        self._failure.begin()
         before = self._state.variables.snapshot()
         late: InvalidInput | None = None
         self._state.collectives.begin_cell(self._turn(request))
@@ -204,7 +193,7 @@ class Guard:
     def _turn(self, request: RunCell) -> Turn:
         return Turn(
             request.run,
-            self._is_on_subset(request),
+            request.is_on_subset(self._world.world_size),
             self._stall_after_s(request),
             recorded(self._world.rank, TIMELINE, request.log_dir, request.options),
             self._emit,
@@ -219,7 +208,7 @@ class Guard:
         if request.horovod:
             self._begin_capture(request)
             # All ranks or none: one that was released already must not leave the others waiting in it.
-            self.prepare(on_subset=self._is_on_subset(request))
+            self.prepare(on_subset=request.is_on_subset(self._world.world_size))
             self._interrupts.arm(request.run)
         else:
             self._interrupts.arm(request.run)
@@ -246,10 +235,7 @@ class Guard:
 
     def _stall_after_s(self, request: RunCell) -> float | None:
         """Return how soon a stall is reported; on a subset, a collective of all ranks fails at once."""
-        return None if self._is_on_subset(request) else request.options.stalls.after_s
-
-    def _is_on_subset(self, request: RunCell) -> bool:
-        return len(request.ranks) < self._world.world_size
+        return None if request.is_on_subset(self._world.world_size) else request.options.stalls.after_s
 
     def _ask_for_start(self, run: str) -> None:
         """Ask the kernel to have all ranks start the library that rests, beside what they do."""
@@ -294,66 +280,3 @@ class Guard:
             horovod_runs=self._state.collectives.resting.is_running(),
             entered=self._state.collectives.entered(),
         )
-
-    def _failed(self, request: RunCell, error: BaseException, was_released: bool, reason: str | None) -> RankFailed:
-        name, message = type(error).__name__, text_of(error)
-        resting = self._state.collectives.resting
-        has_given_up = resting.has_given_up(message)
-        is_effect = self._is_effect or has_given_up
-        if has_given_up and not was_released and self._is_on_subset(request):
-            # The library's own text says that a rank has failed; here the missing ranks do not run the cell.
-            name, is_effect = COLLECTIVE_ON_SUBSET, False
-            message = (
-                f"A collective of all ranks must be entered by all ranks. Received: a cell on ranks "
-                f"{list(request.ranks)} of {self._world.world_size}. Run the cell on all ranks, or use a process set."
-            )
-            self._shell.traceback_lines.append(f"{name}: {message}")
-        what_to_write = advice.of(error)
-        if what_to_write is not None:
-            self._shell.traceback_lines.append(what_to_write)
-        return RankFailed(
-            request.run,
-            self._world.rank,
-            self._world.host,
-            name,
-            message,
-            tuple(self._shell.traceback_lines),
-            released=was_released or is_effect,
-            at_s=self._raised_s or time(),
-            uses_horovod=resting.is_used(),
-            reason=reason if was_released else None,
-            given=collective_mismatch.given(error, message),
-            entered=self._state.collectives.entered(),
-        )
-
-    def _when_raised(self, error: BaseException | None) -> bool:
-        """Note that the cell has raised, and end its collectives; return whether a plain traceback will do."""
-        # A release that comes now would interrupt the formatting, not the cell.
-        self._interrupts.disarm()
-        # Asked first: this rank is about to end its collectives, too.
-        self._is_effect = error is not None and self._state.collectives.was_ended_elsewhere(words_of(error))
-        self._let_others_go()
-        # A traceback takes a moment to make, on a busy machine seconds, in which others need not wait for this rank.
-        if os.getpid() == self._world.pid:
-            self._emit.announce(CellRaised(self._outlet.run, self._world.rank))
-        self._raised_s = time()
-        self._was_released = self._interrupts.is_requested(self._outlet.run)
-        if error is None:
-            return False
-        # A released rank's traceback is rarely read, and IPython takes seconds for a deep one of TensorFlow's.
-        return self._was_released or self._is_effect or not self._is_readable(error)
-
-    def _is_readable(self, error: BaseException) -> bool:
-        """Return whether the exception's text can be read; a release ends what hangs, as a `__str__` of the user's."""
-        reading = error
-        try:
-            try:
-                self._interrupts.arm(self._outlet.run)
-                for reading in chain_of(error):
-                    text_of(reading)
-            finally:
-                self._interrupts.disarm()
-        except KeyboardInterrupt:
-            give_up_text(reading, "it took until the cell was released")
-            return False
-        return True

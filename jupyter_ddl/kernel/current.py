@@ -21,8 +21,7 @@ from jupyter_ddl.kernel.kernel_sessions import KernelSessions
 from jupyter_ddl.kernel.rebuild_choice import checked_rebuild
 from jupyter_ddl.launch.place_options import place_of
 from jupyter_ddl.launch.profiles.limits import allowed_by, check_clusters, idle_stop_in
-from jupyter_ddl.launch.profiles.reading import profile_named
-from jupyter_ddl.launch.profiles.start_options import StartOptions, with_profile
+from jupyter_ddl.launch.profiles.start_options import StartOptions, profile_of, with_profile
 from jupyter_ddl.paths import SKLEARN_VARIABLE
 from jupyter_ddl.protocol.frameworks import AUTO, imported
 from jupyter_ddl.protocol.standby import NEVER
@@ -86,7 +85,8 @@ def start(
             by default the one on the route to them.
         local: start them on this host, also within a batch job.
         container: run them in this image of Apptainer's or Singularity's, e.g. "ddl.sif".
-        profile: of a site's or a user's file; what is given here wins over what it says.
+        profile: of a site's or a user's file; what is given here wins over what it says. By default the one called
+            "default", where a file has it, and nothing else says where the ranks go.
         launcher: what starts them in a job of LSF: "jsrun", or "mpiexec", the default.
         rebuild: replace lost ranks without being asked; "shrink": without a host that was lost, with fewer ranks.
         framework: what the ranks import before the first cell: "tensorflow", "torch", "jax" or "none"; by default what
@@ -108,9 +108,9 @@ def start(
         >>> result = session.run("print(rank, world_size)")
         >>> session.stop()
     """
-    named = None if profile is None else profile_named(profile)
     chosen_env = dict(env or {}) if sklearn is None else {**(env or {}), SKLEARN_VARIABLE: sklearn}
     given = StartOptions(n, threads, chosen_env, hosts, hostfile, ssh, local, container, launcher)
+    named = profile_of(profile, given)
     job = exported.job()
     if job is None:
         options = given if named is None else with_profile(named, given)

@@ -38,6 +38,10 @@ class RunCell(Wire):
     options: CellOptions = CellOptions()  # noqa: RUF009  frozen
     horovod_rests: bool = False
 
+    def is_on_subset(self, world_size: int) -> bool:
+        """Return whether some ranks of the world do not run the cell."""
+        return len(self.ranks) < world_size
+
 
 @dataclass(frozen=True)
 class RunScript(Wire):

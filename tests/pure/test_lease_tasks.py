@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+import loops
+
 from jupyter_ddl.cluster.lease import _begun
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ def test_a_task_that_raises_is_told_and_its_other_way_is_gone(capsys: pytest.Cap
     async def hold() -> None:
         await asyncio.wait([_begun(judges(), lambda: called.append("ended"))])
 
-    asyncio.run(hold())
+    loops.run(hold())
     assert called == ["ended"]
     assert "Input/output error" in capsys.readouterr().err
 
@@ -34,5 +36,5 @@ def test_one_that_is_cancelled_or_ends_well_says_nothing(capsys: pytest.CaptureF
         sleeps.cancel()
         await asyncio.wait([sleeps])
 
-    asyncio.run(hold())
+    loops.run(hold())
     assert (called, capsys.readouterr().err) == ([], "")

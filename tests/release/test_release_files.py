@@ -7,6 +7,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
 import tarfile
 import tempfile
 import zipfile
@@ -14,15 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from environments import BUILT, ROOT
+from environments import BUILT, ROOT, Environment
 from packaging.version import Version
 
 import jupyter_ddl
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from environments import Environment
 
 pytestmark = [pytest.mark.release, pytest.mark.timeout(900)]
 NOT_SOURCE = ("built", "lib", "node_modules")
@@ -135,3 +134,20 @@ def test_the_wheel_holds_the_courses_notebooks(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         folder = "jupyter_ddl/course/notebooks/"
         assert {name.removeprefix(folder) for name in archive.namelist() if name.startswith(folder)} == here
+
+
+RENDER = """
+import sys
+from rattler_build import RenderConfig, Stage0Recipe, VariantConfig
+
+(rendered,) = Stage0Recipe.from_file(sys.argv[1]).render(VariantConfig(), RenderConfig())
+recipe = rendered.recipe.to_dict()
+print(recipe["package"]["name"], recipe["package"]["version"])
+"""
+
+
+def test_conda_reads_the_recipe(tools: Path, tmp_path: Path) -> None:
+    environment = Environment.made(sys.executable, tmp_path, tools)
+    environment.install("py-rattler-build>=0.73")
+    told = environment.run("python", "-c", RENDER, str(ROOT / "conda" / "recipe.yaml"))
+    assert told.split()[-2:] == ["jupyter_ddl", jupyter_ddl.__version__]

@@ -13,6 +13,7 @@ from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.launch.container import without_paths_of_the_host
 from jupyter_ddl.launch.profiles.loaded_modules import loaded_variables
 from jupyter_ddl.launch.profiles.profile import SUBMITS
+from jupyter_ddl.launch.profiles.reading import all_profiles, profile_named
 from jupyter_ddl.launch.schedulers.known import place_of_job
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from jupyter_ddl.launch.profiles.profile import Named
 
+DEFAULT = "default"
 # Open MPI's, MPICH's, Intel MPI's, NCCL's and gloo's choice of an interface.
 # Source: docs.open-mpi.org, "TCP"; docs.nvidia.com, NCCL, "Environment Variables".
 _BY_NAME_OR_NETWORK = ("OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_oob_tcp_if_include", "PRTE_MCA_prte_if_include")
@@ -39,6 +41,20 @@ class StartOptions:
     local: bool = False
     container: str | None = None
     launcher: str | None = None
+
+
+def profile_of(name: str | None, given: StartOptions) -> Named | None:
+    """Return the profile of a start: the one that it names, else the one called "default"; None where there is none.
+
+    That one is for starts on this host: one that says where its ranks go, or has a batch job's nodes, takes none.
+
+    Raises:
+        InvalidInput: there is none of the name, or a file breaks a rule.
+    """
+    if name is not None:
+        return profile_named(name)
+    says_where = given.hosts is not None or given.hostfile is not None or given.local
+    return None if says_where or place_of_job(os.environ) is not None else all_profiles().get(DEFAULT)
 
 
 def with_profile(named: Named, given: StartOptions) -> StartOptions:
