@@ -42,4 +42,4 @@ def test_each_missing_part_is_told_with_the_command_that_helps(wheel: Path, tool
     assert "Horovod is not installed where this rank runs. Run: jupyter ddl build-horovod" in told
 
     environment.install("tensorflow")
-    assert "compiler" in environment.run("jupyter", "ddl", "build-horovod", rc=1)
+    assert "Building Horovod takes a C++17 compiler." in environment.run("jupyter", "ddl", "build-horovod", rc=1)
