@@ -119,7 +119,7 @@ docs: $(DOCS)/.docs
 
 bench: $(VENV)/.bench $(VENV)/.horovod $(DASHBOARD)
 	@status=0; for name in start rebuild standby faults_peers dispatch dispatch_wide throughput training auto telemetry log_storm fan_in dashboard_browser hub_latency hosts first_minute \
-			panel_load memory_sharding memory_remedies release_time; do \
+			panel_load memory_sharding memory_remedies release_time class_of_ten; do \
 		printf '\n== %s\n' benchmarks/$$name.py; $(BIN)/python -m benchmarks.$$name || status=1; done; exit $$status
 
 # 200 cells with random faults, and 100 of random sabotage: 20 minutes each at most.

@@ -26,6 +26,7 @@ from typing import Any
 import psutil
 
 from benchmarks.harness import Row, report
+from jupyter_ddl.host import mpi
 from jupyter_ddl.host.process_tree import adopt_orphans, end_descendants
 
 NOTEBOOK = Path(__file__).parents[1] / "notebooks" / "01-from-one-gpu-to-all.ipynb"
@@ -39,7 +40,9 @@ import ipyparallel as ipp
 
 cluster = ipp.Cluster(engines="mpi", n=n)
 client = cluster.start_and_connect_sync()
-client[:].block = True
+view = client[:]
+view.block = True
+view.activate()
 %px from mpi4py import MPI; rank, world_size = MPI.COMM_WORLD.rank, MPI.COMM_WORLD.size
 """
 
@@ -67,6 +70,8 @@ def main() -> int:
     parser.add_argument("--learners", type=int, default=10)
     learners: int = parser.parse_args().learners
     adopt_orphans()
+    # Both sides' ranks are bound to no core: what a learner leaves idle is the others'.
+    os.environ.update(mpi.launch_environment(mpi.find_mpi()))
     ours, theirs = lesson(learners, "ours"), lesson(learners, "theirs")
     holds = report(
         f"class_of_ten, {learners} learners",
