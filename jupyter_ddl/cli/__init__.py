@@ -39,6 +39,7 @@ from jupyter_ddl.cli import (
     workshop,
 )
 from jupyter_ddl.commands.examples import add_examples
+from jupyter_ddl.commands.parsers import with_subparsers
 from jupyter_ddl.errors import DdlError, InvalidInput
 
 if TYPE_CHECKING:
@@ -93,17 +94,10 @@ def command_parser() -> argparse.ArgumentParser:
         in_list = subcommand.HELP.replace("%", "%%")
         subparser = subparsers.add_parser(subcommand.NAME, help=in_list, description=subcommand.HELP)
         subcommand.configure(subparser)
-        for command in (subparser, *_below(subparser)):
+        for command in with_subparsers(subparser):
             add_examples(command, ((f"jupyter ddl {line}", meaning) for line, meaning in subcommand.EXAMPLES))
         subparser.set_defaults(main=subcommand.main)
     return parser
-
-
-def _below(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
-    """Return the parsers of a subcommand's own subcommands."""
-    return [
-        below for action in parser._actions if isinstance(action.choices, dict) for below in action.choices.values()
-    ]
 
 
 def _print_help(parser: argparse.ArgumentParser) -> int:

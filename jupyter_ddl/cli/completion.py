@@ -10,14 +10,15 @@ import os
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from jupyter_ddl.commands.parsers import with_subparsers
 from jupyter_ddl.errors import DdlError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
 
 # A shell's user looks for a run among the newest.
 _RUNS = 50
+_OF_RUNS = ("RUN", "RUN|FILE")
 
 
 def complete(parser: argparse.ArgumentParser) -> None:
@@ -26,21 +27,14 @@ def complete(parser: argparse.ArgumentParser) -> None:
         return
     import argcomplete
 
-    for action in _actions(parser):
+    for action in (action for command in with_subparsers(parser) for action in command._actions):
         # Of several values, as a run and its new name, the run is the first.
-        if str(action.metavar).strip("('").startswith("RUN"):
+        first = action.metavar[0] if isinstance(action.metavar, tuple) else action.metavar
+        if first in _OF_RUNS:
             action.completer = _runs  # type: ignore[attr-defined]
         elif "--profile" in action.option_strings:
             action.completer = _profiles  # type: ignore[attr-defined]
     argcomplete.autocomplete(parser)
-
-
-def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
-    for action in parser._actions:
-        yield action
-        if isinstance(action.choices, dict):
-            for subparser in action.choices.values():
-                yield from _actions(subparser)
 
 
 def _runs(**_: object) -> list[str]:

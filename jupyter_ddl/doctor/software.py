@@ -11,6 +11,7 @@ from jupyter_ddl.errors import BuildError, InvalidInput
 from jupyter_ddl.horovod_build.builder import same_mpi, works
 from jupyter_ddl.horovod_build.facts import HorovodFacts, NotImportable, TensorFlowFacts
 from jupyter_ddl.host.mpi import Mpi
+from jupyter_ddl.protocol.frameworks import REQUIREMENTS
 
 _BUILD = "Run: jupyter ddl build-horovod"
 
@@ -44,7 +45,9 @@ def check_keras() -> Check:
     try:
         version = metadata.version("keras")
     except metadata.PackageNotFoundError:
-        return Check("Keras", "problem", "not installed", f"Run: {sys.executable} -m pip install 'keras>=3'")
+        return Check(
+            "Keras", "problem", "not installed", f"Run: {sys.executable} -m pip install '{REQUIREMENTS['keras']}'"
+        )
     facts = {"version": version}
     if int(version.split(".")[0]) < 3:
         return Check("Keras", "note", version, "Keras 2 trains with Horovod's own callbacks, not with ours.", facts)

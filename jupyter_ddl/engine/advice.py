@@ -10,15 +10,9 @@ from zipfile import BadZipFile
 
 from jupyter_ddl.engine import gpu_errors, run_context
 from jupyter_ddl.engine.error_text import attributes_of, text_of
+from jupyter_ddl.protocol.frameworks import REQUIREMENTS
 
 _OF_FILES = (FileExistsError, FileNotFoundError, BadZipFile)
-_REQUIREMENTS = {
-    "tensorflow": "tensorflow>=2.16",
-    "keras": "keras>=3",
-    "torch": "torch>=2.6",
-    "jax": "jax>=0.10",
-    "sklearn": "scikit-learn>=1.4",
-}
 _ATTRIBUTE = "__jupyter_ddl_advice__"
 
 
@@ -43,7 +37,7 @@ def _of_missing(error: BaseException) -> str | None:
     package = str(error.name).partition(".")[0] if type(error) is ModuleNotFoundError else ""
     if package == "horovod":
         return "Horovod is not installed where this rank runs. Run: jupyter ddl build-horovod"
-    requirement = _REQUIREMENTS.get(package)
+    requirement = REQUIREMENTS.get(package)
     if requirement is None:
         return None
     return f"{package} is not installed where this rank runs. Run: {sys.executable} -m pip install '{requirement}'"

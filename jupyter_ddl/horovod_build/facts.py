@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.errors import BuildError
+from jupyter_ddl.protocol.frameworks import REQUIREMENTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -116,7 +117,7 @@ def tensorflow_facts() -> TensorFlowFacts:
     answer = _ask(_TENSORFLOW_PROBE, "tensorflow", os.environ)
     if isinstance(answer, NotImportable):
         rule = "Horovod is built for the TensorFlow that is installed, so TensorFlow must import."
-        remedy = f"Run: {sys.executable} -m pip install 'tensorflow>=2.16'"
+        remedy = f"Run: {sys.executable} -m pip install '{REQUIREMENTS['tensorflow']}'"
         received = f"no TensorFlow in {sys.prefix}" if answer.missing else answer.reason
         raise BuildError(rule, received, remedy)
     return TensorFlowFacts(**{**answer, "compile_flags": tuple(answer["compile_flags"])})

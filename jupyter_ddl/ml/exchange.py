@@ -13,7 +13,6 @@ import pickle
 import re
 import socket
 import threading
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -21,8 +20,6 @@ from jupyter_ddl.engine import rank_state
 from jupyter_ddl.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from jupyter_ddl.engine.collectives.library import Turn
     from jupyter_ddl.engine.world import World
 
@@ -120,11 +117,3 @@ def own_address() -> str:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect((os.environ["MASTER_ADDR"], 9))
         return str(probe.getsockname()[0])
-
-
-@contextmanager
-def held_port() -> Iterator[int]:
-    """Give a port of this host that no other process is given while the block waits for the other ranks'."""
-    with socket.socket() as held:
-        held.bind(("", 0))
-        yield int(held.getsockname()[1])

@@ -9,6 +9,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.host.held_ports import HeldPorts
 from jupyter_ddl.ml import exchange
 from jupyter_ddl.ml.rows import rows_of
 
@@ -67,7 +68,9 @@ def train_lightgbm(
         x, y, weight = rows_of(rank, world_size, x, y, weight)
     given = {"num_threads": int(os.environ.get("OMP_NUM_THREADS", "1")), "tree_learner": "data", **params}
     if world_size > 1:
-        with exchange.held_port() as port:
+        with HeldPorts() as ports:
+            # All ranks choose before one of them listens.
+            port = ports.add()
             places = own.allgather((exchange.own_address(), port))
         given |= {
             "num_machines": world_size,

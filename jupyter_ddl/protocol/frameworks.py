@@ -20,6 +20,14 @@ NONE = "none"
 _OF_TORCH = {"torch", "lightning", "pytorch_lightning", "accelerate", "transformers"}
 # In the order in which an installed one is chosen.
 FRAMEWORKS = ("tensorflow", "torch", "jax")
+REQUIREMENTS = {
+    "tensorflow": "tensorflow>=2.16",
+    "keras": "keras>=3",
+    "torch": "torch>=2.6",
+    "jax": "jax>=0.10",
+    "sklearn": "scikit-learn>=1.4",
+}
+"""What pip installs for a package that programs import, with the bounds of pyproject.toml."""
 
 
 def checked(choice: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -17,6 +16,7 @@ from frameworks.jax_programs import BEGUN, JAX, values
 
 import jupyter_ddl
 from jupyter_ddl.errors import ClusterLost, InvalidInput, RankError, RunInterrupted, RunStalled, RunTimedOut
+from jupyter_ddl.host.held_ports import HeldPorts
 from jupyter_ddl.protocol.cell_options import StallOptions
 
 if TYPE_CHECKING:
@@ -56,17 +56,15 @@ def test_it_needs_no_argument_and_a_cell_may_run_again(jax_pair: Session) -> Non
 
 
 def test_the_programs_own_arguments_win_also_after_a_release(begun: Session) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
-    own = f"jax.distributed.initialize('{address}', 2, rank)\n"
-    with pytest.raises(RankError, match=r"other arguments than the one before\. Call jax\.distributed\.shutdown\(\)"):
-        begun.run(own)
-    begun.run(f"jax.distributed.shutdown()\n{own}")
-    with pytest.raises(RankError, match="on purpose"):
-        begun.run("if rank: raise ValueError('on purpose')\ntotal(1)")
-    assert values(begun, "total(rank + 1)") == ["3.0", "3.0"]
-    begun.run("jax.distributed.shutdown()")
+    with HeldPorts() as ports:
+        own = f"jax.distributed.initialize('127.0.0.1:{ports.add()}', 2, rank)\n"
+        with pytest.raises(RankError, match=r"than the one before\. Call jax\.distributed\.shutdown\(\)"):
+            begun.run(own)
+        begun.run(f"jax.distributed.shutdown()\n{own}")
+        with pytest.raises(RankError, match="on purpose"):
+            begun.run("if rank: raise ValueError('on purpose')\ntotal(1)")
+        assert values(begun, "total(rank + 1)") == ["3.0", "3.0"]
+        begun.run("jax.distributed.shutdown()")
 
 
 def test_pmap_and_shard_map_exchange_between_the_ranks(begun: Session) -> None:

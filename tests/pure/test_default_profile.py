@@ -45,12 +45,10 @@ def test_it_is_left_where_the_start_says_where_its_ranks_go(site: Path, given: S
     assert name_of("default", given) == "default"
 
 
-def test_it_is_left_on_the_nodes_of_a_batch_job(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("job", ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID"])
+def test_it_is_left_in_a_batch_job_also_of_one_node(site: Path, monkeypatch: pytest.MonkeyPatch, job: str) -> None:
     site.write_text("[default]\n")
-    nodes = tmp_path / "nodes"
-    nodes.write_text("nodea\nnodeb\n")
-    monkeypatch.setenv("PBS_JOBID", "12.server")
-    monkeypatch.setenv("PBS_NODEFILE", str(nodes))
+    monkeypatch.setenv(job, "12")
     assert name_of(None, StartOptions()) is None
 
 

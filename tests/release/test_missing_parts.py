@@ -1,4 +1,4 @@
-"""In a bare environment what is missing is told with the one command that helps: MPI, TensorFlow, a compiler."""
+"""In a bare environment the error of each missing part names the command that helps: MPI, TensorFlow, a compiler."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from jupyter_ddl.launch.container import without_paths_of_the_host
 from jupyter_ddl.launch.profiles.loaded_modules import loaded_variables
 from jupyter_ddl.launch.profiles.profile import SUBMITS
 from jupyter_ddl.launch.profiles.reading import all_profiles, profile_named
-from jupyter_ddl.launch.schedulers.known import place_of_job
+from jupyter_ddl.launch.schedulers.known import is_in_job, place_of_job
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,7 +46,7 @@ class StartOptions:
 def profile_of(name: str | None, given: StartOptions) -> Named | None:
     """Return the profile of a start: the one that it names, else the one called "default"; None where there is none.
 
-    That one is for starts on this host: one that says where its ranks go, or has a batch job's nodes, takes none.
+    That one is for starts on this host: one that says where its ranks go, or is in a batch job, takes none.
 
     Raises:
         InvalidInput: there is none of the name, or a file breaks a rule.
@@ -54,7 +54,7 @@ def profile_of(name: str | None, given: StartOptions) -> Named | None:
     if name is not None:
         return profile_named(name)
     says_where = given.hosts is not None or given.hostfile is not None or given.local
-    return None if says_where or place_of_job(os.environ) is not None else all_profiles().get(DEFAULT)
+    return None if says_where or is_in_job(os.environ) else all_profiles().get(DEFAULT)
 
 
 def with_profile(named: Named, given: StartOptions) -> StartOptions:

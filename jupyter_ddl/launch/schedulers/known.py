@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jupyter_ddl.launch.schedulers import lsf, pbs, slurm
 from jupyter_ddl.launch.schedulers.lsf import Lsf
 from jupyter_ddl.launch.schedulers.pbs import Pbs
 from jupyter_ddl.launch.schedulers.slurm import Slurm
@@ -26,6 +27,11 @@ def reached_by_ssh(place: Place) -> bool:
     """Return whether a command gets onto the hosts of a place over SSH, and not by a scheduler."""
     scheduler = scheduler_of(place)
     return scheduler is None or scheduler.agent(place) == place.ssh
+
+
+def is_in_job(variables: Mapping[str, str]) -> bool:
+    """Return whether a process with these variables is in a batch job, of one node or more."""
+    return any(variables.get(name) for name in (slurm.JOB, pbs.JOB, lsf.JOB))
 
 
 def place_of_job(variables: Mapping[str, str]) -> Place | None:
