@@ -170,7 +170,7 @@ $(LOWEST)/.test: pyproject.toml
 	@test -x "$(LOWEST_PYTHON)" || { echo "The lowest versions take Python 3.10. Received: none on PATH or in pyenv. Run make LOWEST_PYTHON=/path/to/python3.10 $@."; exit 1; }
 	@test -x $(LOWEST)/bin/python || $(LOWEST_PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/python -m pip install --quiet uv
-	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct --editable '.[demo,lab,modernise]' 'pyparsing<3.3'
+	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct --editable '.[demo,lab,modernise]' 'pyparsing>=3.2,<3.3'
 	$(LOWEST)/bin/uv pip freeze --quiet --python $(LOWEST) --exclude-editable >$(LOWEST)/chosen.txt
 	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST) --constraint $(LOWEST)/chosen.txt --editable '.[test]'
 	PATH="$(CURDIR)/$(LOWEST)/bin:$$PATH" $(LOWEST)/bin/python -m jupyter_ddl.cli build-horovod

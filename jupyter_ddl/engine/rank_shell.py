@@ -5,6 +5,7 @@ Runs on: every rank.
 
 from __future__ import annotations
 
+import asyncio
 import runpy
 import sys
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from ipykernel.zmqshell import ZMQInteractiveShell
 from ipyparallel.engine.kernel import IPythonParallelKernel
+from IPython.core.magics.execution import ExecutionMagics
 from traitlets import Type
 
 from jupyter_ddl.engine.debugging.pydevd_link import settings_of_pydevd
@@ -22,6 +24,7 @@ from jupyter_ddl.protocol.requests import MESSAGE_TYPE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from types import FrameType
 
     from jupyter_ddl.engine.display import Outlet
 
@@ -87,6 +90,8 @@ class RankShell(ZMQInteractiveShell):
     def showtraceback(self, *arguments: Any, **options: Any) -> None:
         """Keep the traceback of the exception that is being handled, as IPython formats it where it can."""
         error = sys.exc_info()[1]
+        if error is not None and _is_time_magic(sys._getframe(1)):
+            raise error
         # Others are shown too, as %timeit's and %prun's, and the cell continues.
         has_cell_raised = bool(options.get("running_compiled_code"))
         is_plain = has_cell_raised and self.when_raised is not None and self.when_raised(error)
@@ -120,6 +125,16 @@ class RankShell(ZMQInteractiveShell):
         return {"ename": type(exception).__name__, "evalue": text_of(exception), "traceback": self.traceback_lines}
 
 
+def _is_time_magic(frame: FrameType) -> bool:
+    """Return whether IPython's %time and %%time run in a frame.
+
+    Before IPython 9.4, and so on Python 3.10, they show what their code raises, an interrupt included, and the cell
+    ends well: other ranks would wait for this one.
+    Source: https://github.com/ipython/ipython/issues/12971
+    """
+    return frame.f_code.co_name == "time" and frame.f_globals.get("__name__") == ExecutionMagics.__module__
+
+
 # rich, tqdm and others recognise a notebook's process by this name.
 RankShell.__name__ = ZMQInteractiveShell.__name__
 
@@ -133,6 +148,14 @@ class RankKernel(IPythonParallelKernel):
         # ipykernel imports pydevd here, also where no one debugs.
         with settings_of_pydevd():
             super().__init__(**options)
+
+    async def dispatch_queue(self) -> None:
+        """Take requests one after the other, for ipykernel 6, where a cell that cancels all tasks cancels this one."""
+        while True:
+            try:
+                await super().dispatch_queue()
+            except asyncio.CancelledError:
+                continue
 
     def _publish_status(self, status: str, channel: str, parent: Any = None) -> None:
         """Publish "busy" and "idle" for ipyparallel's own requests only.

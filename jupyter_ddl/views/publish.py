@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from copy import copy
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -58,22 +59,25 @@ class JupyterPublisher:
 
     def _send(self, data: dict[str, Any], metadata: dict[str, Any], display_id: str, *, update: bool) -> None:
         # Looked up each time: %%capture and output widgets put another publisher there.
-        display_pub = self._shell.display_pub
-        with self._under_the_cell(display_pub):
+        with self._under_the_cell(self._shell.display_pub) as display_pub:
             display_pub.publish(sendable(data), sendable(metadata), transient={"display_id": display_id}, update=update)
 
     @contextmanager
-    def _under_the_cell(self, display_pub: Any) -> Iterator[None]:
-        # ipykernel 7 knows a thread's own parent. ipykernel 6 has one for all threads, so that there a run with
-        # --async shows under the cell that runs at the time.
-        if not (self._cell and hasattr(display_pub, "set_thread_parent")):
-            yield
-            return
-        token = display_pub.set_thread_parent(self._cell)
-        try:
-            yield
-        finally:
-            display_pub.reset_thread_parent(token)
+    def _under_the_cell(self, display_pub: Any) -> Iterator[Any]:
+        """Have a publisher whose outputs are the cell's, though another cell runs."""
+        if self._cell and hasattr(display_pub, "set_thread_parent"):
+            token = display_pub.set_thread_parent(self._cell)
+            try:
+                yield display_pub
+            finally:
+                display_pub.reset_thread_parent(token)
+        elif self._cell and hasattr(display_pub, "set_parent"):
+            # ipykernel 6 has one cell for all threads.
+            own = copy(display_pub)
+            own.set_parent(self._cell)
+            yield own
+        else:
+            yield display_pub
 
 
 def sendable(value: Any) -> Any:

@@ -22,9 +22,9 @@ def ending(function, **options):
     return keras.Model(inputs, layers.Lambda(function, **options)(hidden))
 
 
-tokens = ending(lambda t: ops.reshape(t, (-1, 3)), output_shape=(3,))
-pairs = ending(lambda t: ops.mean(t[: ops.shape(t)[0] // 2], axis=1), output_shape=(3,))
-total = ending(lambda t: ops.sum(t), output_shape=())
+tokens = ending(lambda t: ops.reshape(t, (-1, 3)), output_shape=lambda _: (None, 3))
+pairs = ending(lambda t: ops.mean(t[: ops.shape(t)[0] // 2], axis=1), output_shape=lambda _: (None, 3))
+total = ending(lambda t: ops.sum(t), output_shape=lambda _: ())
 both = keras.Model(inputs, {"tokens": tokens(inputs), "same": layers.Flatten()(hidden)})
 predictions = []
 for samples in (2, 5, 12, 37):

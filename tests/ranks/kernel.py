@@ -99,9 +99,10 @@ class Kernel:
         return self.execute(f"%%distributed {options}\n{code}", timeout_s)
 
     def complete(self, code: str) -> list[str]:
-        """What Tab offers at the end of some code."""
-        reply = self._client.complete(code, len(code), reply=True, timeout=60)
-        return reply["content"]["matches"]
+        """What the last line may become when Tab is pressed at its end."""
+        content = self._client.complete(code, len(code), reply=True, timeout=60)["content"]
+        begin = code[: content["cursor_start"]].rpartition("\n")[2]
+        return [begin + match for match in content["matches"]]
 
     def inspect(self, code: str) -> str:
         """What a tooltip at the end of some code says; empty where nothing is known."""

@@ -9,6 +9,7 @@ Runs on: every rank. Nothing here imports TensorFlow before the program has.
 from __future__ import annotations
 
 import json
+import time
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,6 +47,7 @@ class TensorflowProfile(CellTrace):
         super().__init__(rank)
         self._log_dir: Path | None = None
         self._written: Path | None = None
+        self._began_ns = 0
 
     @classmethod
     def of(cls, world: World, cells: Cells) -> Self:
@@ -61,6 +63,7 @@ class TensorflowProfile(CellTrace):
 
     def _start(self, stock: Any, session: Any, log_dir: Any, *args: Any, **kwargs: Any) -> Any:
         self._log_dir = Path(str(log_dir))
+        self._began_ns = time.time_ns()
         return stock(session, log_dir, *args, **kwargs)
 
     def _export(self, stock: Any, session: Any) -> Any:
@@ -76,7 +79,7 @@ class TensorflowProfile(CellTrace):
     def _write(self, path: Path) -> None:
         if self._written is None:
             return
-        events = _events(self._written.read_bytes())
+        events = _events(self._written.read_bytes(), self._began_ns)
         separator = '{"traceEvents": ['
         with path.open("w", encoding="utf-8") as file:
             while piece := list(islice(events, _EVENTS)):
@@ -88,13 +91,20 @@ class TensorflowProfile(CellTrace):
         self._written = None
 
 
-def _events(packed: bytes) -> Iterator[dict[str, Any]]:
-    """Yield a profile's events, as chrome://tracing has them; their times are microseconds since the epoch."""
+def _events(packed: bytes, began_ns: int) -> Iterator[dict[str, Any]]:
+    """Yield a profile's events, as chrome://tracing has them; their times are microseconds since the epoch.
+
+    Args:
+        packed: the profile.
+        began_ns: when it was started, for TensorFlow 2.16, whose profiles do not say it.
+    """
     from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
     space = xplane_pb2.XSpace()
     space.ParseFromString(packed)
-    began_ns = max((began for plane in space.planes if plane.name == _TASK for began in _began(plane)), default=0)
+    began_ns = max(
+        (began for plane in space.planes if plane.name == _TASK for began in _began(plane)), default=began_ns
+    )
     lines = chain.from_iterable(((plane, line) for line in plane.lines) for plane in space.planes)
     for plane, line in lines:
         for event in line.events:

@@ -155,7 +155,10 @@ def test_different_errors_are_grouped(ranks, n):
         ("def f(:", "SyntaxError", "invalid syntax"),
         ("raise UnicodeDecodeError('utf-8', b'\\xff', 0, 1, 'bad')", "UnicodeDecodeError", "can't decode byte 0xff"),
         ("raise ValueError('\\ud800')", "ValueError", ""),
-        ("raise ExceptionGroup('two', [ValueError(1), OSError(2)])", "ExceptionGroup", "two (2 sub-exceptions)"),
+        pytest.param(
+            *("raise ExceptionGroup('two', [ValueError(1), OSError(2)])", "ExceptionGroup", "two (2 sub-exceptions)"),
+            marks=pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.11 has these"),
+        ),
         ("def f(): f()\nf()", "RecursionError", "maximum recursion depth"),
         ("import asyncio\nraise asyncio.CancelledError", "CancelledError", ""),
         ("import asyncio\nawait asyncio.wait_for(asyncio.sleep(9), 0.05)", "TimeoutError", ""),

@@ -25,9 +25,9 @@ def named(notebook: Kernel) -> Kernel:
     ("code", "matches"),
     [
         ("%%distributed\nzeb", ["zebra_there"]),
-        ("\n%%distributed -r 0\nx = 1\n\nprint(zeb", ["zebra_there"]),
-        ("%%distributed\nzebra_there.setd", [".setdefault"]),
-        ("%%distributed\nzebra_there['st", ["stripes"]),
+        ("\n%%distributed -r 0\nx = 1\n\nprint(zeb", ["print(zebra_there"]),
+        ("%%distributed\nzebra_there.setd", ["zebra_there.setdefault"]),
+        ("%%distributed\nzebra_there['st", ["zebra_there['stripes"]),
         ("zeb", ["zebra_here"]),
         ("%%timeit\nzeb", ["zebra_here"]),
     ],
@@ -40,7 +40,7 @@ def test_a_cell_without_a_magic_is_completed_where_it_runs(named: Kernel) -> Non
     assert named.execute("%ddl auto on").error is None
     assert named.complete("zeb") == ["zebra_there"]
     assert named.complete("%%local\nzeb") == ["zebra_here"]
-    assert named.complete("%timeit zeb") == ["zebra_here"]
+    assert named.complete("%timeit zeb") == ["%timeit zebra_here"]
     assert named.execute("%ddl auto off").error is None
     assert named.complete("zeb") == ["zebra_here"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 import pytest
@@ -83,6 +84,8 @@ def fill(folder: Path) -> None:
     (folder / "mymodule.py").write_text("x = 5")
 
 
+# ipykernel 6 itself imports from the notebook's folder first.
+@pytest.mark.skipif(int(version("ipykernel").split(".")[0]) < 7, reason="a kernel of ipykernel 6 does not start there")
 def test_ranks_start_beside_files_of_pythons_names_and_cells_import_the_others(tmp_path: Path) -> None:
     fill(tmp_path)
     kernel = Kernel(str(tmp_path))

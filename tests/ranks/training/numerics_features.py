@@ -101,7 +101,7 @@ if not hasattr(keras.optimizers, "OptimizerMap"):
     # Keras 3.12, the newest for Python 3.10.
     del CASES["optimizer of several"]
 # Each way in which Keras changes gradients, weights or steps, and each way to train.
-ONE_OF_EACH_KIND = (
+KINDS = (
     "clipnorm of slices",
     "global_clipnorm",
     "clipvalue",
@@ -113,11 +113,12 @@ ONE_OF_EACH_KIND = (
     "optimizer of several",
     "frozen layer",
 )
+ONE_OF_EACH_KIND = tuple(name for name in KINDS if name in CASES)
 
 
 @finding
 def features() -> dict[str, Any]:
-    cases = some_of(CASES, [name for name in ONE_OF_EACH_KIND if name in CASES])
+    cases = some_of(CASES, ONE_OF_EACH_KIND)
     wanted = shared_out({name: partial(alone, make, optimizer()) for name, (make, optimizer, _) in cases.items()})
     answers = {}
     for name, (make_model, make_optimizer, way) in cases.items():

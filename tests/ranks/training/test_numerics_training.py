@@ -6,9 +6,11 @@ batches.
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from packaging.version import Version
 from ranks.mpirun import WORLDS
 from ranks.numerics_world import World, world_on
 
@@ -54,7 +56,9 @@ def assert_features_as_in_one_process(world: World) -> int:
 
 
 def test_what_keras_does_besides_is_as_in_one_process(world: World) -> None:
-    assert assert_features_as_in_one_process(world) == {1: 6, 2: 10, 4: 5}[world.size]
+    # Keras 3.12 has no OptimizerMap.
+    lacking = world.size < 4 and Version(version("keras")) < Version("3.13")
+    assert assert_features_as_in_one_process(world) == {1: 6, 2: 10, 4: 5}[world.size] - lacking
 
 
 def assert_each_setting_has_an_effect(world: World) -> None:
