@@ -89,7 +89,10 @@ class DevTools:
 @contextmanager
 def unwatched_chromium(profile: Path) -> Iterator[UnwatchedChromium]:
     """Start it with an empty page, and end it."""
-    program = [CHROMIUM, "--headless", "--remote-debugging-port=0", f"--user-data-dir={profile}", *FLAGS, *IN_FRONT]
+    # The size that Playwright gives a page goes with it.
+    size = f"--window-size={VIEWPORT['width']},{VIEWPORT['height']}"
+    own = ("--headless", "--remote-debugging-port=0", f"--user-data-dir={profile}", size)
+    program = [CHROMIUM, *own, *FLAGS, *IN_FRONT]
     profile.mkdir()
     with (profile / "chromium.log").open("wb") as log:
         process = subprocess.Popen([*program, "about:blank"], stdout=log, stderr=log)

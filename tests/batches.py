@@ -12,8 +12,8 @@ def read(data: bytes) -> dict[str, Any]:
     return expanded(json.loads(data))
 
 
-def read_history(data: bytes) -> dict[str, Any]:
-    """Return a history, which is a message that is compressed, with all its events as objects."""
+def read_packed(data: bytes) -> dict[str, Any]:
+    """Return a message of the widget's, which is compressed, with all its events as objects."""
     return read(zlib.decompress(data))
 
 

@@ -126,9 +126,7 @@ class Dashboard:
         self._publish(widget_id, final_state(self._figures))
 
     def history(self, max_text: int = MAX_TEXT) -> bytes:
-        """Return all events so far, thinned, as the widget takes them: compressed by zlib. Safe from any thread.
-
-        Most pages need none of it, and large messages make the browser collect garbage.
+        """Return all events so far, thinned, as the widget takes them. Safe from any thread.
 
         Args:
             max_text: characters of output; of more, the newest.
@@ -136,13 +134,17 @@ class Dashboard:
         with self._lock:
             entries = self._history.entries(max_text)
             following = self._history.next
-        events = self._batch(0, following, entries)
-        return zlib.compress(events, level=1)
+        return self._batch(0, following, entries)
 
     def _batch(self, first: int, following: int, entries: Sequence[Entry]) -> bytes:
+        """Return a batch that zlib has compressed.
+
+        Most pages have the events from the hub, too, and unpack none of it; and the browser frees the bytes of a
+        message only when it collects all its garbage.
+        """
         figures = self._figures
         means = None if figures.outcome is None else figures.means()
-        return batch(first, following, figures.single_rank_samples_per_s, entries, means)
+        return zlib.compress(batch(first, following, figures.single_rank_samples_per_s, entries, means), level=1)
 
     def _keep(self, events: Sequence[Event]) -> list[Entry]:
         with self._lock:

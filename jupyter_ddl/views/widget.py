@@ -17,8 +17,8 @@ class DashboardWidget(anywidget.AnyWidget):
     """Carries a run's events to the browser; labextension/src/widget.ts reads them.
 
     Attributes:
-        batch: the newest events, numbered (see `views.event_batches`).
-        history: all events so far, thinned, as a batch that zlib has compressed.
+        batch: the newest events, numbered (see `views.event_batches`), compressed by zlib.
+        history: all events so far, thinned, as a batch.
     """
 
     batch = traitlets.Bytes().tag(sync=True)

@@ -4,7 +4,7 @@ import type { ServerConnection } from '@jupyterlab/services';
 import type { ReadonlyJSONObject } from '@lumino/coreutils';
 import { type ISignal, Signal } from '@lumino/signaling';
 import type { FromBrowser, ToBrowser } from './model/hub_messages';
-import { parseHubMessage } from './model/parse_hub';
+import { parseHubMessage, parseRunBatch, type RunBatch } from './model/parse_hub';
 import type { BatchJob } from './model/jobs';
 import type { KeptCluster } from './model/kept';
 import type { RunWire } from './model/live';
@@ -25,18 +25,10 @@ import { listOf, PATH, Rest } from './rest';
 
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 10_000;
-const NEWLINE = 10;
 
 interface Waiting {
   readonly resolve: (result: unknown) => void;
   readonly reject: (error: Error) => void;
-}
-
-export interface RunBatch {
-  readonly run: string;
-  readonly bytes: DataView;
-  /** How the run ended, where none of its events says so: its kernel died. */
-  readonly ended: string | null;
 }
 
 export class Connection implements RunWire, Server {
@@ -242,13 +234,13 @@ export class Connection implements RunWire, Server {
 
   private receive(data: unknown): void {
     if (data instanceof ArrayBuffer) {
-      const bytes = new Uint8Array(data);
-      const end = bytes.indexOf(NEWLINE);
-      const head: unknown = JSON.parse(new TextDecoder().decode(bytes.subarray(0, end)));
-      if (isRecord(head) && typeof head['run'] === 'string') {
-        const ended = typeof head['ended'] === 'string' ? head['ended'] : null;
-        this._batch.emit({ run: head['run'], bytes: new DataView(data, end + 1), ended });
+      const batch = parseRunBatch(data);
+      if (batch !== null) {
+        this._batch.emit(batch);
       }
+      // Its readers are done. The browser would free its bytes only when it collects all the page's garbage, and would do so
+      // more often for them.
+      data.transfer?.(0);
       return;
     }
     const message = parseHubMessage(String(data));

@@ -5,7 +5,7 @@ import { HubModel } from '../src/model/hub';
 import type { Fault } from '../src/model/events';
 import type { KernelState, ToBrowser } from '../src/model/hub_messages';
 import type { Notice } from '../src/model/notice';
-import { parseHubMessage } from '../src/model/parse_hub';
+import { parseHubMessage, parseRunBatch } from '../src/model/parse_hub';
 import { OpenEnds } from '../src/model/open_ends';
 import type { RunRecord } from '../src/model/runs';
 import { record as bareRecord } from './fake_server';
@@ -52,6 +52,14 @@ describe('what is no message', () => {
   it('of a newer hub is left out', () => {
     expect(parseHubMessage('{"type": "gossip"}')).toBeNull();
     expect(parseHubMessage('{"type": "toString"}')).toBeNull();
+  });
+
+  it('reads a binary frame: whose events it has, and how their run ended', () => {
+    const frame = (text: string): ArrayBuffer => new TextEncoder().encode(text).buffer;
+    const batch = parseRunBatch(frame('{"run": "r", "ended": "lost"}\n{"first": 0}'));
+    expect([batch?.run, batch?.ended, new TextDecoder().decode(batch?.bytes)]).toEqual(['r', 'lost', '{"first": 0}']);
+    expect(parseRunBatch(frame('{"run": "r"}\n'))).toMatchObject({ run: 'r', ended: null });
+    expect(parseRunBatch(frame('{"ended": "lost"}\n{}'))).toBeNull();
   });
 });
 

@@ -8,11 +8,11 @@ function lines(first: number, next: number): Uint8Array<ArrayBuffer> {
   return new TextEncoder().encode(JSON.stringify({ first, next, single: null, tables: [], events }));
 }
 
-const batch = (first: number, next: number): DataView => new DataView(lines(first, next).buffer);
-const history = (next: number): DataView => {
-  const bytes = new Uint8Array(deflateSync(lines(0, next)));
+const batch = (first: number, next: number): DataView => {
+  const bytes = new Uint8Array(deflateSync(lines(first, next)));
   return new DataView(bytes.buffer);
 };
+const history = (next: number): DataView => batch(0, next);
 
 function made(): { feed: KernelFeed; changed: () => number; asked: () => number; texts: () => string[] } {
   let [changes, questions] = [0, 0];

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { LineReader, LINE_LIMIT, plain } from '../src/model/lines';
-import { EVERYTHING, FilteredLines, LogStore, MAX_LINES, parseRanks } from '../src/model/logs';
+import { EVERYTHING, linesThrough, LogStore, MAX_LINES, parseRanks, type ShownLines } from '../src/model/logs';
 
-function texts(lines: FilteredLines): (string | undefined)[] {
+function texts(lines: ShownLines): (string | undefined)[] {
   return Array.from({ length: lines.length }, (_, at) => lines.at(at)?.text);
 }
 
@@ -96,14 +96,14 @@ describe('LogStore', () => {
   });
 });
 
-describe('FilteredLines', () => {
+describe('ShownLines', () => {
   it('filters by rank, stream and pattern, and goes on with new lines', () => {
     const store = new LogStore();
     store.write(0, 'stdout', 'loss 1\n', 0);
     store.write(1, 'stderr', 'loss 2\n', 0);
     store.write(2, 'stderr', 'other\n', 0);
-    const some = new FilteredLines(store, { ranks: new Set([0, 1]), pattern: /loss/, stderrOnly: false });
-    const errors = new FilteredLines(store, { ...EVERYTHING, stderrOnly: true });
+    const some = linesThrough(store, { ranks: new Set([0, 1]), pattern: /loss/, stderrOnly: false });
+    const errors = linesThrough(store, { ...EVERYTHING, stderrOnly: true });
     expect(some.advance()).toBe(false);
     errors.advance();
     expect(texts(some)).toEqual(['loss 1', 'loss 2']);
@@ -120,7 +120,9 @@ describe('FilteredLines', () => {
     for (let at = 0; at < 3 * MAX_LINES; at++) {
       store.write(0, 'stdout', `${at}\n`, 0);
     }
-    const lines = new FilteredLines(store, EVERYTHING);
+    const lines = linesThrough(store, { ...EVERYTHING, pattern: /\d/ });
+    const all = linesThrough(store, EVERYTHING);
+    expect([all.length, all.advance(10), all.length]).toEqual([0, false, store.end - store.first]);
     expect(lines.advance(10)).toBe(true);
     expect(lines.length).toBe(10);
     while (lines.advance(10_000));
@@ -131,6 +133,13 @@ describe('FilteredLines', () => {
     while (lines.advance());
     expect(lines.length).toBe(store.end - store.first);
     expect(lines.at(lines.length - 1)?.text).toBe(String(2 * MAX_LINES - 1));
+    // Until they are looked at again, those that went have no text, and no new one takes their place.
+    const [length, first] = [all.length, store.first];
+    expect([all.at(0), all.at(length - 1), all.at(length)]).toEqual([undefined, undefined, undefined]);
+    all.advance();
+    expect(texts(all)).toEqual(texts(lines));
+    expect([first - 1, first, first + 7, store.end + 5].map((number) => all.placeOf(number))).toEqual([0, 0, 7, all.length]);
+    expect([first - 1, first, first + 7, store.end + 5].map((number) => lines.placeOf(number))).toEqual([0, 0, 7, all.length]);
   });
 });
 

@@ -46,16 +46,16 @@ dashboard = Dashboard(JupyterPublisher(get_ipython()))
 recorded.feed(recorded.Kept(dashboard, 2), 2, {SECONDS}, pace_s=0.5)
 print("widget", dashboard._widget.model_id)
 """
-# Counts the hub's batches and those that the page unpacks, and lets a test close the hub's sockets.
+# Counts the hub's batches and those that the page unpacks, holds their bytes, and lets a test close the hub's sockets.
 COUNTED = """
-window.counted = { sent: 0, read: 0, sockets: [] };
+window.counted = { frames: [], read: 0, sockets: [] };
 const Stock = window.WebSocket;
 window.WebSocket = class extends Stock {
   constructor(...of) {
     super(...of);
     if (this.url.includes('/jupyter-ddl/live')) {
       window.counted.sockets.push(this);
-      this.addEventListener('message', ({ data }) => (window.counted.sent += data instanceof ArrayBuffer ? 1 : 0));
+      this.addEventListener('message', ({ data }) => data instanceof ArrayBuffer && window.counted.frames.push(data));
     }
   }
 };
@@ -108,8 +108,9 @@ def test_each_event_is_read_once_though_hub_and_kernel_have_it_and_none_is_lost_
     widget = told.inner_text().rpartition("widget ")[2].split()[0]
     has_widget = "id => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.hasComm(id)"
     assert page.evaluate(has_widget, widget), "the kernel has told the page of the same events"
-    sent, read = page.evaluate("[window.counted.sent, window.counted.read]")
-    assert sent == read > 1
+    frames, read = page.evaluate("[window.counted.frames.map(({ byteLength }) => byteLength), window.counted.read]")
+    assert len(frames) == read > 1
+    assert set(frames) == {0}, "their bytes must not wait for the browser to collect garbage"
 
 
 def test_a_run_that_no_server_and_no_kernel_has_says_so(lab: Lab, page: Page) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from batches import read, read_history
+from batches import read, read_packed
 
 from jupyter_ddl.protocol.codec import decode
 from jupyter_ddl.protocol.events import (
@@ -27,5 +27,5 @@ def events_of(data: bytes) -> list[Any]:
     return [decode(event, Event) for event in read(data)["events"]]
 
 
-def history_of(data: bytes) -> list[Any]:
-    return [decode(event, Event) for event in read_history(data)["events"]]
+def packed_events_of(data: bytes) -> list[Any]:
+    return [decode(event, Event) for event in read_packed(data)["events"]]

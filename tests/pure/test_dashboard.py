@@ -7,8 +7,8 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from batches import read, read_history
-from shown_events import events_of, history_of, out, sample
+from batches import read_packed
+from shown_events import out, packed_events_of, sample
 
 from jupyter_ddl.errors import DashboardMissing
 from jupyter_ddl.protocol.events import OutputChunk, RankFinished, RichOutput, RunFinished, RunStarted
@@ -82,7 +82,7 @@ def test_it_appears_with_the_first_training_step() -> None:
     assert view.is_shown
     assert list(published.outputs[0]) == [RUN, WIDGET, "text/plain"]
     # What went before is in the state that the page gets.
-    kinds = [type(event).__name__ for event in history_of(view._widget.history)]
+    kinds = [type(event).__name__ for event in packed_events_of(view._widget.history)]
     assert kinds == ["RankReady", "RunStarted", "OutputChunk", "MetricsSample", "MetricsSample"]
 
 
@@ -102,12 +102,12 @@ def test_batches_go_out_twice_a_second_and_join_without_a_gap() -> None:
         view.handle(out(0, f"{tick}\n"))
         view.tick(tick / 10)
     assert 19 <= len(batches) <= 20
-    first = read_history(widget.history)["next"]
+    first = read_packed(widget.history)["next"]
     assert first > 0
-    numbers = [(read(data)["first"], read(data)["next"]) for data in batches]
+    numbers = [(read_packed(data)["first"], read_packed(data)["next"]) for data in batches]
     assert numbers[0][0] == 2
     assert all(end == begin for (_, end), (begin, _) in pairwise(numbers))
-    text = "".join(event.text for data in batches for event in events_of(data))
+    text = "".join(event.text for data in batches for event in packed_events_of(data))
     assert text == "".join(f"{tick}\n" for tick in range(1, numbers[-1][1] - 1))
 
 
@@ -127,7 +127,7 @@ def test_a_flood_of_output_is_cut_and_counted() -> None:
         view.handle(out(1, chunk, "stderr", skipped=5))
     view.handle(sample(1, 1.0))
     view.tick(1.0)
-    events = events_of(batches[0])
+    events = packed_events_of(batches[0])
     output = [event for event in events if isinstance(event, OutputChunk)]
     assert sum(len(event.text) for event in output) <= BATCH_TEXT
     assert len(batches[0]) < 4 * BATCH_TEXT
@@ -171,8 +171,8 @@ def test_a_page_that_opens_late_gets_what_there_is_by_then() -> None:
         view.handle(sample(0, float(at), step=at + 1))
         view.tick(float(at))
     state = widget.get_state()
-    assert read_history(state["history"])["next"] == 51
-    assert history_of(state["history"])[-1].step == 50
+    assert read_packed(state["history"])["next"] == 51
+    assert packed_events_of(state["history"])[-1].step == 50
     assert "history" not in widget.get_state("batch")
 
 
@@ -180,9 +180,9 @@ def test_a_page_that_missed_something_is_answered() -> None:
     view, _, widget, _ = shown()
     view.handle(out(0, "new\n"))
     view.tick(0.6)
-    before = read_history(widget.history)["next"]
+    before = read_packed(widget.history)["next"]
     widget._handle_custom_msg({"want": "history"}, [])
-    assert read_history(widget.history)["next"] == 3 > before
+    assert read_packed(widget.history)["next"] == 3 > before
     widget._handle_custom_msg({"want": "the moon"}, [])
     widget._handle_custom_msg(["no"], [])
 
@@ -194,7 +194,7 @@ def test_a_history_that_nobody_asked_for_has_less_of_the_log() -> None:
     view.handle(sample(0, 5.0))
     view.tick(5.0)
     assert len(zlib.decompress(sent[0])) < 2 * RESENT_TEXT
-    output = [event for event in history_of(sent[0]) if isinstance(event, OutputChunk)]
+    output = [event for event in packed_events_of(sent[0]) if isinstance(event, OutputChunk)]
     assert int(output[-1].text) == 9_999
     # What is left out is told of.
     assert output[0].skipped_bytes == int(output[0].text) * 100
@@ -209,8 +209,8 @@ def test_the_end_leaves_a_picture_and_a_table() -> None:
         view.handle(RankFinished("r", rank, 20.0))
     view.handle(RunFinished("r", "finished", 20.0))
     view.flush()
-    assert events_of(batches[-1])[-1] == RunFinished("r", "finished", 20.0)
-    assert history_of(widget.history)[-1] == RunFinished("r", "finished", 20.0)
+    assert packed_events_of(batches[-1])[-1] == RunFinished("r", "finished", 20.0)
+    assert packed_events_of(widget.history)[-1] == RunFinished("r", "finished", 20.0)
     assert [list(output) for output in published.replaced] == [[RUN, WIDGET, "text/plain"]]
     # In the same output, and without the widget: a notebook that is saved with it shows an error in its place.
     assert [list(output) for output in published.outputs] == [[RUN, "image/svg+xml", "text/plain"]]
@@ -268,7 +268,7 @@ def test_one_ranks_figure_is_asked_for_once_the_model_is_known() -> None:
         view.handle(sample(0, at, model="Sequential, batch 128"))
     view.tick(3.0)
     assert asked == ["Sequential, batch 128"]
-    assert read_history(view.history())["single"] == 120.0
+    assert read_packed(view.history())["single"] == 120.0
 
 
 def test_no_events_are_no_run() -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from batches import read, read_history
+from batches import read, read_packed
 from jupyter_client.session import Session as Signer
 from run_folders import make_run
 
@@ -190,7 +190,7 @@ def test_every_view_shows_a_run_with_odd_figures(odd: float, name: str, capsys: 
     table.flush()
     show_finished(events, publisher)
     strictly(json.dumps(json_value(summary.fields()), allow_nan=False))
-    ended = read_history(live.history())
+    ended = read_packed(live.history())
     assert [event for event in ended["events"] if event["type"] == "run_finished"]
     assert "samples/s" in screen.getvalue()
     svg = next(data["image/svg+xml"] for data in outputs if "image/svg+xml" in data)

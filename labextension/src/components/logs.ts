@@ -1,5 +1,5 @@
 // The log pane. Every line is text, whatever it holds.
-import { EVERYTHING, FilteredLines, type LogFilter, type LogStore, parseRanks } from '../model/logs';
+import { EVERYTHING, linesThrough, type LogFilter, type LogStore, parseRanks, type ShownLines } from '../model/logs';
 import type { Words } from '../model/words';
 import { h, setAttribute, setText } from './dom';
 import { whole } from './format';
@@ -25,7 +25,7 @@ export class LogPane {
   private readonly body: HTMLElement;
   private store: LogStore | null = null;
   private filter: LogFilter = EVERYTHING;
-  private lines: FilteredLines | null = null;
+  private lines: ShownLines | null = null;
   private timer = 0;
 
   constructor(private readonly trans: Words) {
@@ -64,7 +64,7 @@ export class LogPane {
   update(store: LogStore): void {
     if (this.store !== store) {
       this.store = store;
-      this.lines = new FilteredLines(store, this.filter);
+      this.lines = linesThrough(store, this.filter);
     }
     this.draw();
   }
@@ -102,7 +102,7 @@ export class LogPane {
     }
     this.filter = { ranks, pattern, stderrOnly: this.stderr.checked };
     if (this.store !== null) {
-      this.lines = new FilteredLines(this.store, this.filter);
+      this.lines = linesThrough(this.store, this.filter);
       this.draw();
     }
   }

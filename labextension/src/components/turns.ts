@@ -26,14 +26,14 @@ const OF_FEW: Turns = {
   charts: [[0, 4], [1, 5], [3], [7]],
 };
 
-// With many ranks the table costs most, and has its own turn: the strip shows their states. No more than two charts, or the
-// curves of the metrics, are drawn at one update.
+// With many ranks the table costs most, and has its own turn: the strip shows their states. No two charts, but for the curves
+// of the metrics, are drawn at one update.
 const OF_MANY: Turns = {
   header: [1, 3, 5, 7],
   strip: [3, 7],
   table: [6],
   log: [1, 5],
-  charts: [[0, 4], [2], [0], [4]],
+  charts: [[0, 4], [2], [3], [7]],
 };
 
 /** Return the turns of a run.

@@ -59,7 +59,7 @@ export class Feed {
     return this.expected === 0 || this.misses;
   }
 
-  /** Take all events so far, thinned and unpacked; return whether the model has changed. */
+  /** Take all events so far, thinned; return whether the model has changed. */
   takeHistory(bytes: DataView | null): boolean {
     if (!this.needsHistory) {
       return false;

@@ -1,6 +1,7 @@
-// What is shown of a rank's newest sample. Of a thousand ranks come a thousand samples a second: kept as they came, each
-// would live just long enough to make work for the collector of old objects, which marks all of JupyterLab's heap.
+// A rank's newest figures. Of a thousand ranks come a thousand samples a second: kept as they came, each would live just long
+// enough to make work for the collector of old objects, which marks all of JupyterLab's heap. These are written over.
 import type { MetricsSample } from './events';
+import { keptFigures } from './kept_figures';
 
 const NAMES = [
   'at_s',
@@ -26,29 +27,5 @@ const NAMES = [
 
 type Shown = Pick<MetricsSample, (typeof NAMES)[number]>;
 
-/** Each figure is read by its name. */
-export interface Figures extends Shown {}
-
-export class Figures {
-  private readonly values = new Float64Array(NAMES.length);
-  /** Separate, since a loss of NaN must be seen. */
-  private readonly isKnown = new Uint8Array(NAMES.length);
-
-  static {
-    for (const [at, name] of NAMES.entries()) {
-      Object.defineProperty(this.prototype, name, {
-        get(this: Figures) {
-          return this.isKnown[at] === 1 ? this.values[at] : null;
-        },
-      });
-    }
-  }
-
-  take(sample: Shown): void {
-    for (let at = 0; at < NAMES.length; at++) {
-      const value = sample[NAMES[at]!];
-      this.isKnown[at] = value === null ? 0 : 1;
-      this.values[at] = value ?? 0;
-    }
-  }
-}
+/** What is shown of a rank's newest sample. */
+export class Figures extends keptFigures<Shown>(NAMES) {}

@@ -64,11 +64,11 @@ export class KernelFeed {
       this.inTurn(async () => feed.needsHistory && feed.takeHistory(await unpacked(history)));
     }
     for (const bytes of waiting) {
-      this.inTurn(() => feed.takeBatch(bytes));
+      this.inTurn(async () => feed.takeBatch(await unpacked(bytes)));
     }
   }
 
-  private inTurn(take: () => boolean | Promise<boolean>): void {
+  private inTurn(take: () => Promise<boolean>): void {
     this.taken = this.taken
       .then(async () => {
         if (await take()) {

@@ -158,10 +158,51 @@ function lineOf(text: string, tag: number): LogLine {
   return { rank: rank < 0 ? null : rank, kind: KINDS[tag % KINDS.length]!, text };
 }
 
+/** The lines that a filter lets through, by their places. */
+export interface ShownLines {
+  readonly length: number;
+  at(place: number): LogLine | undefined;
+  /** Look at up to `most` lines not seen yet; return whether there are more. */
+  advance(most?: number): boolean;
+  /** Return the place of the first line whose number is at least this. */
+  placeOf(number: number): number;
+}
+
+/** Return the lines of a store that a filter lets through; none before `advance`. */
+export function linesThrough(store: LogStore, filter: LogFilter): ShownLines {
+  const isAll = filter.ranks === null && filter.pattern === null && !filter.stderrOnly;
+  return isAll ? new AllLines(store) : new FilteredLines(store, filter);
+}
+
+/** All lines need no list of their numbers: the browser would collect a long one of a thousand lines a second. */
+class AllLines implements ShownLines {
+  private first = 0;
+  private end = 0;
+
+  constructor(private readonly store: LogStore) {}
+
+  get length(): number {
+    return this.end - this.first;
+  }
+
+  at(place: number): LogLine | undefined {
+    const number = this.first + place;
+    return number < this.end ? this.store.line(number) : undefined;
+  }
+
+  advance(): boolean {
+    ({ first: this.first, end: this.end } = this.store);
+    return false;
+  }
+
+  placeOf(number: number): number {
+    return Math.min(this.length, Math.max(0, number - this.first));
+  }
+}
+
 /** The numbers of the lines that a filter lets through, kept as lines come and go. */
-export class FilteredLines {
-  private numbers: number[] = [];
-  private head = 0;
+class FilteredLines implements ShownLines {
+  private readonly numbers: number[] = [];
   private seen: number;
 
   constructor(
@@ -171,39 +212,31 @@ export class FilteredLines {
     this.seen = store.first;
   }
 
-  /** Look at up to `most` lines not seen yet; return whether there are more. */
   advance(most = MAX_LINES): boolean {
     const { store } = this;
     this.seen = Math.max(this.seen, store.first);
     const until = Math.min(store.end, this.seen + most);
     for (let number = this.seen; number < until; number++) {
-      if (this.filter === EVERYTHING || passes(store.line(number)!, this.filter)) {
+      if (passes(store.line(number)!, this.filter)) {
         this.numbers.push(number);
       }
     }
     this.seen = until;
-    while (this.head < this.numbers.length && this.numbers[this.head]! < store.first) {
-      this.head++;
-    }
-    if (this.head > MAX_LINES) {
-      this.numbers = this.numbers.slice(this.head);
-      this.head = 0;
-    }
+    this.numbers.splice(0, this.placeOf(store.first));
     return until < store.end;
   }
 
   get length(): number {
-    return this.numbers.length - this.head;
+    return this.numbers.length;
   }
 
   at(index: number): LogLine | undefined {
-    const number = this.numbers[this.head + index];
+    const number = this.numbers[index];
     return number === undefined ? undefined : this.store.line(number);
   }
 
-  /** Return the place of the first line whose number is at least this. */
   placeOf(number: number): number {
-    let low = this.head;
+    let low = 0;
     let high = this.numbers.length;
     while (low < high) {
       const middle = (low + high) >> 1;
@@ -213,7 +246,7 @@ export class FilteredLines {
         high = middle;
       }
     }
-    return low - this.head;
+    return low;
   }
 }
 

@@ -2,6 +2,7 @@
 // table, its picture and the list of runs (jupyter_ddl/protocol/sample_means.py); both are tested on schema/figures.fixture.json.
 // Typed arrays: of a thousand ranks come a thousand samples a second.
 import type { MetricsSample } from './events';
+import { keptFigures } from './kept_figures';
 import { isRecord, numberOrNull } from './parse';
 import { FAR } from './series';
 
@@ -40,6 +41,8 @@ const enum Sum {
 /** Where a window is added up: a thousand ranks would leave as many arrays a second. */
 const SCRATCH = new Float64Array(Sum.Length);
 
+class KeptMean extends keptFigures<Mean>(['samples_per_s', 'step_s', 'exchange_s', 'input_s', 'loss']) {}
+
 export class SampleMeans {
   private readonly all = new Float64Array(Sum.Length);
   /** The sums of the last seconds in which steps were measured, each at its second's remainder. */
@@ -49,10 +52,12 @@ export class SampleMeans {
   private loss: number | null = null;
   /** Each is asked for by several views at every update. */
   private wholeMean: Mean | null = null;
-  private recentMean: Mean | null = null;
+  private readonly recentMean = new KeptMean();
+  private isRecent = false;
 
   take(sample: Measured): void {
-    this.wholeMean = this.recentMean = null;
+    this.wholeMean = null;
+    this.isRecent = false;
     this.loss = sample.loss ?? this.loss;
     if (sample.step_s === null) {
       return;
@@ -78,9 +83,13 @@ export class SampleMeans {
     return (this.wholeMean ??= meanOf(this.all, this.loss));
   }
 
-  /** The mean of the steps of the last ten seconds in which there were some. */
+  /** The mean of the steps of the last ten seconds in which there were some; it holds until the next sample is taken. */
   recent(): Mean {
-    return (this.recentMean ??= this.meanOfWindow());
+    if (!this.isRecent) {
+      this.recentMean.take(this.meanOfWindow());
+      this.isRecent = true;
+    }
+    return this.recentMean;
   }
 
   private meanOfWindow(): Mean {
