@@ -85,7 +85,10 @@ class FirefoxPage:
 
     def click(self, selector: str) -> None:
         """Click where an element is, as a hand does: what covers it gets the click."""
-        rect = f"document.querySelector({json.dumps(selector)})?.getBoundingClientRect()"
+        one = f"document.querySelector({json.dumps(selector)})"
+        self.wait_for(f"{one} !== null")
+        self.ask(f"void {one}.scrollIntoView({{ block: 'nearest' }})")
+        rect = f"{one}?.getBoundingClientRect()"
         box = self.wait_for(f"(box => box?.width ? [box.x + box.width / 2, box.y + box.height / 2] : null)({rect})")
         at = {"type": "pointerMove", "x": round(box[0]), "y": round(box[1])}
         actions = [at, {"type": "pointerDown", "button": 0}, {"type": "pointerUp", "button": 0}]
