@@ -28,7 +28,7 @@ SHOWN = ".jp-MainAreaWidget:not(.lm-mod-hidden) .ddl-page"
 RANKS = f"{PANEL} .ddl-start-row input"
 ENTER, ARROW_DOWN, TAB = "\ue007", "\ue015", "\ue004"
 OUTPUT = ".jp-Notebook .ddl-run-output"
-SECONDS = 120
+SECONDS = 100
 LIVE = f"""
 import shutil
 import recorded
@@ -113,7 +113,7 @@ def test_a_dashboard_under_a_cell_goes_on_after_a_reload_in_firefox(lab: Lab, tm
         page.open(place)
         see_it_drawn(page)
         assert violations(page, OUTPUT) == []
-        page.wait_for(f"document.querySelector('{OUTPUT} .ddl-run-state').textContent.includes('finished')")
+        page.wait_for(f"document.querySelector('{OUTPUT} .ddl-run-state').textContent.includes('finished')", 120)
         assert page.raised == []
     lab.end_kernels()
 
@@ -122,6 +122,8 @@ def see_it_drawn(page: FirefoxPage) -> None:
     """Wait until figures and charts are there, and more lines come."""
     page.wait_for(f"document.querySelector('{OUTPUT} .ddl-dashboard .ddl-value')?.textContent.trim()")
     page.wait_for(f"document.querySelectorAll('{OUTPUT} canvas').length > 3")
+    # What is out of sight is not drawn.
+    page.ask(f"void document.querySelector('{OUTPUT} .ddl-log').scrollIntoView({{ block: 'end' }})")
     count = f"parseFloat(document.querySelector('{OUTPUT} .ddl-count').textContent.replace(',', ''))"
     before = page.wait_for(count)
     page.wait_for(f"{count} > {before}")
