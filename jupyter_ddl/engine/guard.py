@@ -88,7 +88,7 @@ class Guard:
             self._emit.begin(request.run, request.log_dir)
             self._outlet.run = request.run
             self._debugger.begin(request.run)
-            self._shell.traceback_lines = []
+            self._shell.traceback_lines, self._shell.captured_error = [], None
             failed = await self._run(request)
         except BaseException as error:  # noqa: BLE001  whatever a cell has left behind, the session waits for its report
             self._interrupts.disarm()
@@ -256,7 +256,10 @@ class Guard:
         except Exception:  # noqa: BLE001  what an input transformer raises is the cell's error: IPython reports it
             transformed, problem = code, sys.exc_info()
         if not shell.should_run_async(code, transformed_cell=transformed, preprocessing_exc_tuple=problem):
-            return shell.run_cell(code, store_history=True)
+            result = shell.run_cell(code, store_history=True)
+            # Other ranks may wait for one that raised in %%capture, too.
+            result.error_in_exec, shell.captured_error = result.error_in_exec or shell.captured_error, None
+            return result
         task = asyncio.ensure_future(
             shell.run_cell_async(
                 code, store_history=True, transformed_cell=transformed, preprocessing_exc_tuple=problem

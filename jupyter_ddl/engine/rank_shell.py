@@ -34,6 +34,7 @@ class RankShell(ZMQInteractiveShell):
 
     Attributes:
         traceback_lines: of the last exception that IPython showed.
+        captured_error: what the code of %%capture has raised in this cell.
         when_raised: called when a cell's own code has raised, before its traceback is formatted; returns whether
             Python's own, plain traceback will do. None before the guard is there.
     """
@@ -43,6 +44,7 @@ class RankShell(ZMQInteractiveShell):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         self.traceback_lines: list[str] = []
+        self.captured_error: BaseException | None = None
         self.when_raised: Callable[[BaseException | None], bool] | None = None
         super().__init__(*arguments, **options)
 
@@ -87,10 +89,19 @@ class RankShell(ZMQInteractiveShell):
             if status.code:
                 raise
 
+    def run_cell(self, *arguments: Any, **options: Any) -> Any:
+        """Run code as a cell, and note what it raises in %%capture, which ends well all the same."""
+        result = super().run_cell(*arguments, **options)
+        if _is_magic(sys._getframe(1), "capture"):
+            self.captured_error = result.error_before_exec or result.error_in_exec
+        return result
+
     def showtraceback(self, *arguments: Any, **options: Any) -> None:
         """Keep the traceback of the exception that is being handled, as IPython formats it where it can."""
         error = sys.exc_info()[1]
-        if error is not None and _is_time_magic(sys._getframe(1)):
+        # Before IPython 9.4, and so on Python 3.10, %time and %%time show what their code raises, an interrupt too, and
+        # the cell ends well. Source: https://github.com/ipython/ipython/issues/12971
+        if error is not None and _is_magic(sys._getframe(1), "time"):
             raise error
         # Others are shown too, as %timeit's and %prun's, and the cell continues.
         has_cell_raised = bool(options.get("running_compiled_code"))
@@ -125,14 +136,9 @@ class RankShell(ZMQInteractiveShell):
         return {"ename": type(exception).__name__, "evalue": text_of(exception), "traceback": self.traceback_lines}
 
 
-def _is_time_magic(frame: FrameType) -> bool:
-    """Return whether IPython's %time and %%time run in a frame.
-
-    Before IPython 9.4, and so on Python 3.10, they show what their code raises, an interrupt included, and the cell
-    ends well: other ranks would wait for this one.
-    Source: https://github.com/ipython/ipython/issues/12971
-    """
-    return frame.f_code.co_name == "time" and frame.f_globals.get("__name__") == ExecutionMagics.__module__
+def _is_magic(frame: FrameType, name: str) -> bool:
+    """Return whether a magic of IPython's that runs code runs in a frame."""
+    return frame.f_code.co_name == name and frame.f_globals.get("__name__") == ExecutionMagics.__module__
 
 
 # rich, tqdm and others recognise a notebook's process by this name.

@@ -7,22 +7,23 @@ from __future__ import annotations
 
 import os
 import socket
-from contextlib import ExitStack
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jupyter_ddl.host.held_ports import HeldPorts
 
 _LOOPBACK = "127.0.0.1"
 
 
-def of_ranks(*more_on_rank_0: str) -> dict[str, list[str]]:
+def of_ranks(ports: HeldPorts, *more_on_rank_0: str) -> dict[str, list[str]]:
     """Return the addresses of all processes, by TensorFlow's names of jobs.
 
-    A port is free when this returns; the process that it is for takes it soon after.
-
     Args:
+        ports: holds those of this rank: TensorFlow listens there later.
         more_on_rank_0: other jobs with one process each, as "ps" and "chief".
 
     Example:
-        >>> of_ranks("ps")
+        >>> of_ranks(ports, "ps")
         {'worker': ['127.0.0.1:38211', '127.0.0.1:40113'], 'ps': ['127.0.0.1:37409']}
     """
     from mpi4py import MPI
@@ -30,13 +31,7 @@ def of_ranks(*more_on_rank_0: str) -> dict[str, list[str]]:
     world = MPI.COMM_WORLD
     names = ["worker", *(more_on_rank_0 if world.rank == 0 else ())]
     host = _own_address(world)
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in names]
-        for taken in sockets:
-            taken.bind((host, 0))
-        own = {name: f"{host}:{taken.getsockname()[1]}" for name, taken in zip(names, sockets, strict=True)}
-        # All ports of all ranks are chosen before one of them is given back.
-        every: list[dict[str, str]] = world.allgather(own)
+    every: list[dict[str, str]] = world.allgather({name: f"{host}:{ports.add()}" for name in names})
     return {
         "worker": [of_rank["worker"] for of_rank in every],
         **{name: [every[0][name]] for name in more_on_rank_0},

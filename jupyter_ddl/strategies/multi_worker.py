@@ -9,6 +9,7 @@ import functools
 import json
 import os
 
+from jupyter_ddl.host.held_ports import HeldPorts
 from jupyter_ddl.strategies import addresses
 from jupyter_ddl.strategies.one_cluster import enter
 
@@ -31,13 +32,14 @@ def set_tf_config() -> dict[str, list[str]]:
     from mpi4py import MPI
 
     enter("set_tf_config")
-    cluster = _cluster()
+    cluster, _ = _cluster()
     task = {"type": "worker", "index": MPI.COMM_WORLD.rank}
     os.environ[_VARIABLE] = json.dumps({"cluster": cluster, "task": task})
     return cluster
 
 
 @functools.cache
-def _cluster() -> dict[str, list[str]]:
-    """Return the addresses, once: a process is in one cluster of TensorFlow's for all its life."""
-    return addresses.of_ranks()
+def _cluster() -> tuple[dict[str, list[str]], HeldPorts]:
+    """Return the addresses and this rank's port, once: a process is in one cluster of TensorFlow's for all its life."""
+    ports = HeldPorts()
+    return addresses.of_ranks(ports), ports

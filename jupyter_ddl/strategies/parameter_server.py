@@ -11,6 +11,7 @@ import functools
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from jupyter_ddl.host.held_ports import HeldPorts
 from jupyter_ddl.strategies import addresses
 from jupyter_ddl.strategies.one_cluster import enter
 from jupyter_ddl.strategies.waiting import Departures, until_all_are_here
@@ -38,7 +39,7 @@ def parameter_server() -> Iterator[Any]:
     from mpi4py import MPI
 
     enter("parameter_server")
-    cluster, departures = _serving()
+    cluster, departures, _ = _serving()
     departures.enter()
     if MPI.COMM_WORLD.rank:
         yield None
@@ -54,8 +55,13 @@ def parameter_server() -> Iterator[Any]:
 
 
 @functools.cache
-def _serving() -> tuple[Any, Departures]:
-    """Start this rank's servers, once; return the cluster's specification, and what says when rank 0 has left."""
+def _serving() -> tuple[Any, Departures, HeldPorts]:
+    """Start this rank's servers, once.
+
+    Returns:
+        The cluster's specification; what says when rank 0 has left; and its ports, of which the coordinator takes its
+        own with the first strategy.
+    """
     import tensorflow as tf
     from mpi4py import MPI
 
@@ -63,10 +69,11 @@ def _serving() -> tuple[Any, Departures]:
     # What a worker computes holds a thread while it waits for the parameters' server, which may be in the same process.
     # Source: the parameter server tutorial of tensorflow.org, create_in_process_cluster.
     config = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=MPI.COMM_WORLD.size + _MORE_THREADS)
-    cluster = tf.train.ClusterSpec(addresses.of_ranks(_PARAMETERS, _COORDINATOR))
+    ports = HeldPorts()
+    cluster = tf.train.ClusterSpec(addresses.of_ranks(ports, _PARAMETERS, _COORDINATOR))
     for job in (_WORKER, *((_PARAMETERS,) if rank == 0 else ())):
         index = rank if job == _WORKER else 0
         tf.distribute.Server(cluster, job_name=job, task_index=index, protocol="grpc", config=config)
     # No coordinator connects to a server that does not listen yet.
     until_all_are_here()
-    return cluster, Departures()
+    return cluster, Departures(), ports

@@ -43,7 +43,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "auto_distribution": {"engine", "errors", "host", "pipelines", "protocol", "training"},
     "ibm_ddl": {"auto_distribution", "engine", "errors", "host", "legacy", "protocol", "training"},
     # Programs of ranks, that import Horovod, TensorFlow and Keras as users' programs do.
-    "strategies": {"errors", "paths"},
+    "strategies": {"errors", "host", "paths"},
     "scaling_program": {"engine", "errors", "strategies", "training"},
     # The composition root of a rank's process, the only folder that knows all layers of ranks.
     "rank": {

@@ -66,6 +66,10 @@ def test_line_and_cell_magics(session):
     assert all("per loop" in text for text in printed(session, "%%timeit -n1 -r1\nsum(range(10))"))
     assert values(session, "%%capture text\nprint('caught')") == on_all(session, None)
     assert values(session, "text.stdout") == on_all(session, r"'caught\n'")
+    # What was captured before an error is there.
+    assert "ValueError: later" in str(raised(session, "%%capture text\nprint('before')\nraise ValueError('later')"))
+    assert values(session, "text.stdout") == on_all(session, r"'before\n'")
+    assert values(session, "1 + 1") == on_all(session, "2")
 
 
 def test_shell_commands(session):
@@ -128,7 +132,11 @@ def test_a_rank_of_some(ranks):
 
 
 @pytest.mark.parametrize(
-    "how", ["%run {path}", "%run -i {path}", "%run -m {module}", "%run {notebook}", "%%time\n{code}"]
+    "how",
+    [
+        *("%run {path}", "%run -i {path}", "%run -m {module}", "%run {notebook}"),
+        *("%%time\n{code}", "%%capture\n{code}"),
+    ],
 )
 def test_a_rank_whose_program_raises_ends_the_cell_on_all(session, tmp_path, how):
     if session.world_size == 1:
