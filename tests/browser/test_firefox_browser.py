@@ -96,7 +96,7 @@ def gone() -> Iterator[None]:
     shutil.rmtree(recorded.paths.runs_dir() / recorded.RUN, ignore_errors=True)
 
 
-def test_a_dashboard_under_a_cell_goes_on_after_a_reload_in_firefox(lab: Lab, tmp_path: Path) -> None:
+def test_a_dashboard_under_a_cell_continues_after_a_reload_in_firefox(lab: Lab, tmp_path: Path) -> None:
     lab.write("live.ipynb", LIVE)
     place = f"{lab.url}/lab/workspaces/firefox-live/tree/live.ipynb?token={TOKEN}"
     with firefox(tmp_path) as page:
