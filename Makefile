@@ -27,7 +27,7 @@ SAY = @printf '\n== %s\n'
 DASHBOARD := jupyter_ddl/views/static/dashboard.js
 PANEL := labextension/built
 
-.PHONY: demo docs test test-slow test-systems test-systems-slow test-frameworks test-frameworks-slow test-wheel test-lowest check lab pictures bench soak clean dashboard schema translations notice sbom wheel
+.PHONY: demo docs test test-slow test-systems test-systems-slow test-frameworks test-frameworks-slow test-wheel test-lowest lowest-python check lab pictures bench soak clean dashboard schema translations notice sbom wheel
 
 demo: $(VENV)/.horovod $(DASHBOARD)
 	$(SAY) "training on 2 ranks: notebooks/01-from-one-gpu-to-all.ipynb"
@@ -75,6 +75,9 @@ test-lowest: $(LOWEST)/.test $(DASHBOARD)
 	$(SAY) "testing with the lowest versions"
 	PATH="$(CURDIR)/$(LOWEST)/bin:$$PATH" $(LOWEST)/bin/python -m pytest -m "not slow and not systems and not frameworks and not release" \
 		-n $(WORKERS) --dist loadfile $(LOWEST_TESTS)
+
+lowest-python:
+	@test -x "$(LOWEST_PYTHON)" || { echo "The lowest versions take Python 3.10. Received: none on PATH or in pyenv. Run make LOWEST_PYTHON=/path/to/python3.10 test-lowest."; exit 1; }
 
 check: $(VENV)/.test $(DASHBOARD)
 	$(BIN)/ruff check .
@@ -167,12 +170,12 @@ $(FRAMEWORKS)/.test: pyproject.toml
 # of today warns of matplotlib 3.8, for which warnings are errors here.
 $(LOWEST)/.test: pyproject.toml
 	$(SAY) "making $(LOWEST) with the lowest versions, and a Horovod for them (once; 1 to 5 minutes)"
-	@test -x "$(LOWEST_PYTHON)" || { echo "The lowest versions take Python 3.10. Received: none on PATH or in pyenv. Run make LOWEST_PYTHON=/path/to/python3.10 $@."; exit 1; }
+	@$(MAKE) --no-print-directory lowest-python
 	@test -x $(LOWEST)/bin/python || $(LOWEST_PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/python -m pip install --quiet uv
-	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct --editable '.[demo,lab,modernise]' 'pyparsing>=3.2,<3.3'
+	$(LOWEST)/bin/uv pip install --quiet --system-certs --python $(LOWEST) --resolution lowest-direct --editable '.[demo,lab,modernise]' 'pyparsing>=3.2,<3.3'
 	$(LOWEST)/bin/uv pip freeze --quiet --python $(LOWEST) --exclude-editable >$(LOWEST)/chosen.txt
-	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST) --constraint $(LOWEST)/chosen.txt --editable '.[test]'
+	$(LOWEST)/bin/uv pip install --quiet --system-certs --python $(LOWEST) --constraint $(LOWEST)/chosen.txt --editable '.[test]'
 	PATH="$(CURDIR)/$(LOWEST)/bin:$$PATH" $(LOWEST)/bin/python -m jupyter_ddl.cli build-horovod
 	@touch $@
 

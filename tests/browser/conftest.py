@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import re
+import shutil
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import recorded
 from lab import CHROMIUM, PANEL, chromium, jupyterlab
 
 from jupyter_ddl.views.browser_files import ESM
@@ -103,6 +105,13 @@ def own_page(browser: Browser) -> Iterator[tuple[Page, list[str]]]:
     context.on("weberror", note)
     yield context.new_page(), raised
     context.close()
+
+
+@pytest.fixture
+def gone() -> Iterator[None]:
+    """Leave no run of this id: other files' pages would show it in place of their kernel's."""
+    yield
+    shutil.rmtree(recorded.paths.runs_dir() / recorded.RUN, ignore_errors=True)
 
 
 @pytest.fixture

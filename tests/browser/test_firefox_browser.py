@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +14,12 @@ from servers import TOKEN
 from told_kernel import ToldKernel, rank
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from firefox import FirefoxPage
     from lab import Lab
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.usefixtures("gone"),
     pytest.mark.skipif(not Path(FIREFOX).exists(), reason=f"{FIREFOX} is not there: apt-get install firefox-esr"),
 ]
 SHOWN = ".jp-MainAreaWidget:not(.lm-mod-hidden) .ddl-page"
@@ -87,13 +85,6 @@ def test_ranks_runs_and_a_runs_page_in_firefox(lab: Lab, tmp_path: Path) -> None
         page.screenshot(tmp_path / "run.png")
         assert page.raised == []
     lab.end_kernels()
-
-
-@pytest.fixture(autouse=True)
-def gone() -> Iterator[None]:
-    """Leave no run of this id: other files' pages would show it in place of their kernel's."""
-    yield
-    shutil.rmtree(recorded.paths.runs_dir() / recorded.RUN, ignore_errors=True)
 
 
 def test_a_dashboard_under_a_cell_continues_after_a_reload_in_firefox(lab: Lab, tmp_path: Path) -> None:

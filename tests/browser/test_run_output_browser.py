@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,10 +9,10 @@ import recorded
 from playwright.sync_api import expect
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from lab import Lab
     from playwright.sync_api import Page, Request
+
+pytestmark = pytest.mark.usefixtures("gone")
 
 IS_GONE = "import shutil; shutil.rmtree(recorded.paths.runs_dir() / recorded.RUN, ignore_errors=True)"
 IS_THERE = f"{IS_GONE}\nrecorded.record(recorded.RUN, 2, 20)"
@@ -65,13 +64,6 @@ performance.mark = (name, ...more) => {
   return mark(name, ...more);
 };
 """
-
-
-@pytest.fixture(autouse=True)
-def gone() -> Iterator[None]:
-    """Leave no run of this id: other files' pages would show it in place of their kernel's."""
-    yield
-    shutil.rmtree(recorded.paths.runs_dir() / recorded.RUN, ignore_errors=True)
 
 
 @pytest.mark.parametrize("is_there", [True, False])

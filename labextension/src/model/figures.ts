@@ -1,5 +1,4 @@
-// A rank's newest figures. Of a thousand ranks come a thousand samples a second: kept as they came, each would live just long
-// enough to make work for the collector of old objects, which marks all of JupyterLab's heap. These are written over.
+// What is shown of a rank's newest sample.
 import type { MetricsSample } from './events';
 import { keptFigures } from './kept_figures';
 
@@ -27,5 +26,4 @@ const NAMES = [
 
 type Shown = Pick<MetricsSample, (typeof NAMES)[number]>;
 
-/** What is shown of a rank's newest sample. */
 export class Figures extends keptFigures<Shown>(NAMES) {}
