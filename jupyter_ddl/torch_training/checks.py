@@ -140,7 +140,12 @@ class Checks:
         if self._cell.options.auto is not None and not self.wrapped.has_any:
             together = tuple(range(self._cell.ranks))
         # One that is gone keeps its number, which is the same on all ranks.
-        found = [checksums(known(), self.wrapped, together=together) for known in self._optimizers]
+        optimizers = [known() for known in self._optimizers]
+        # An optimizer that exchanges its gradients itself says between whom.
+        found = [
+            checksums(one, self.wrapped, together=together or getattr(one, "ranks_together", None))
+            for one in optimizers
+        ]
         batches = self._looked.digests if self._looked.tell_apart(values=_FEWEST, samples=_FEWEST) else ()
         note = Note(
             self._step,
@@ -157,7 +162,8 @@ class Checks:
     def _is_alone(self) -> bool:
         """Return whether this rank has exchanged nothing since its first step."""
         entered = self._groups.collectives()
-        if "horovod.torch" in sys.modules:
+        if getattr(sys.modules.get("horovod.torch"), "__name__", "") == "horovod.torch":
+            # Horovod's own exchange is not counted.
             return False
         return entered == 0 or (self._step > 1 and entered is not None and entered == self._entered)
 

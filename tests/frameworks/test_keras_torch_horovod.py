@@ -198,7 +198,7 @@ def test_a_rank_that_raises_releases_the_other_which_trains_on(pair: Session) ->
         ("hvd.join()", "hvd.join is Horovod's, and Keras on PyTorch exchanges by torch.distributed."),
         ("hvd.DistributedOptimizer(keras.optimizers.SGD(), op=hvd.Adasum)", "Adasum is Horovod's"),
         ("hvd.start_timeline('timeline.json')", "The timeline is Horovod's, and Keras on torch exchanges without it."),
-        ("hvd.init(comm=[0])", "With Keras on PyTorch hvd.init takes no communicator."),
+        ("hvd.init(comm=[0])", "Over torch.distributed hvd.init takes no communicator."),
     ],
 )
 def test_what_pytorch_has_not_is_refused(pair: Session, line: str, says: str) -> None:

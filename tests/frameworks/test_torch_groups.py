@@ -38,6 +38,10 @@ def test_ranks_have_torchruns_variables(torch_pair: Session) -> None:
     names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "MASTER_ADDR")
     asked = f"import os\n[os.environ[name] for name in {names}]"
     assert values(torch_pair, asked) == [str([str(rank), "2", str(rank), "2", "0", "127.0.0.1"]) for rank in range(2)]
+    names = ("ROLE_RANK", "ROLE_WORLD_SIZE", "GROUP_WORLD_SIZE", "TORCHELASTIC_RESTART_COUNT")
+    names += ("TORCHELASTIC_MAX_RESTARTS", "ROLE_NAME")
+    asked = f"import os\n[os.environ[name] for name in {names}]"
+    assert values(torch_pair, asked) == [str([str(rank), "2", "1", "0", "0", "default"]) for rank in range(2)]
 
 
 QUICK = {f"{place}-raised" for place in PLACES} | {"all_reduce-interrupted", "ddp-interrupted", "all_reduce-timed_out"}

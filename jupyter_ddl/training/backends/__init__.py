@@ -6,22 +6,21 @@
 | `tensorflow_ops`, `tensorflow_exchange`, `tensorflow_arrays` | TensorFlow |
 | `tensorflow_clock`, `tensorflow_last_batch`, `tensorflow_seed` | what TensorFlow measures and keeps |
 | `torch_ops`, `torch_variables`, `torch_clock`, `torch_arrays` | PyTorch |
-| `torch_collectives`, `torch_process_sets` | Horovod's API over torch.distributed |
 | `jax_ops`, `jax_program`, `jax_clock`, `jax_arrays` | JAX, where a step is one program of all ranks |
 | `jax_collectives`, `jax_meshes` | Horovod's API over JAX's processes |
-| `environment_ranks`, `process_sets`, `horovod` | ranks without Horovod; the package that Horovod is else |
 | `site_exchange`, `tensorflow_site_exchange` | gradients that go through a site's library |
 | `held_values`, `without_graphs`, `kept_by_keras` | operations that two backends have alike |
 | `flat_exchange`, `keras_seed`, `host_arrays`, `host_clock` | what PyTorch and JAX have alike |
 | `made_functions` | attributes of a model while Keras makes a function of it |
-| `refused` | names that a backend has nothing for |
+| `refused` | operations that a backend has nothing for |
 
-`hvd` has Horovod's names: with TensorFlow it is `horovod.tensorflow`. `ops` are the operations of a training step, and
-`arrays` what `--auto` does with arrays outside of steps. A step of TensorFlow is traced once, so what depends on values
-must be an operation there; PyTorch runs them at once. On JAX a step is a function of its state.
+`hvd` has Horovod's names: with TensorFlow it is `horovod.tensorflow`, else what `horovod_api` has. `ops` are the
+operations of a training step, and `arrays` what `--auto` does with arrays outside of steps. A step of TensorFlow is
+traced once, so what depends on values must be an operation there; PyTorch runs them at once. On JAX a step is a
+function of its state.
 
 Keras's backend is settled when Keras is imported. To add one: modules with the functions of `Ops`, some of which are
-here, one with those of Horovod's that `torch_collectives` has, and a branch that puts them together.
+here, one with those of Horovod's that `horovod_api.torch_collectives` has, and a branch that puts them together.
 
 Runs on: every rank.
 """
@@ -57,8 +56,8 @@ hvd: Any
 ops: Ops
 arrays: Arrays
 if BACKEND == JAX:
+    from jupyter_ddl.horovod_api import environment_ranks, process_sets
     from jupyter_ddl.training.backends import (
-        environment_ranks,
         flat_exchange,
         host_arrays,
         jax_arrays,
@@ -69,7 +68,6 @@ if BACKEND == JAX:
         jax_program,
         kept_by_keras,
         keras_seed,
-        process_sets,
         refused,
         without_graphs,
     )
@@ -78,19 +76,16 @@ if BACKEND == JAX:
     ops = _together(jax_ops, jax_program, jax_clock, flat_exchange, kept_by_keras, keras_seed, without_graphs, refused)
     arrays = _together(jax_arrays, host_arrays)
 elif BACKEND == TORCH:
+    from jupyter_ddl.horovod_api import environment_ranks, process_sets, torch_collectives, torch_process_sets
     from jupyter_ddl.training.backends import (
-        environment_ranks,
         flat_exchange,
         held_values,
         host_arrays,
         keras_seed,
-        process_sets,
         refused,
         torch_arrays,
         torch_clock,
-        torch_collectives,
         torch_ops,
-        torch_process_sets,
         torch_variables,
         without_graphs,
     )

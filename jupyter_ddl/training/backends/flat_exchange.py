@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.training.backends.process_sets import Op
+from jupyter_ddl.horovod_api.process_sets import Op
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +23,11 @@ def exchanges_in_one() -> bool:
 def naming(name: str) -> AbstractContextManager[str]:
     """Return a context that gives the name."""
     return nullcontext(name)
+
+
+def has_same_rows_always(gradient: Any) -> bool:  # noqa: ARG001 (TensorFlow's)
+    """Return False: gradients are dense."""
+    return False
 
 
 def is_slices(gradient: Any) -> bool:  # noqa: ARG001 (TensorFlow's)

@@ -260,6 +260,9 @@ class Ops(Protocol):
     def is_slices(self, gradient: Tensor) -> bool:
         """Return whether a gradient is rows of an embedding and their numbers."""
 
+    def has_same_rows_always(self, gradient: Tensor) -> bool:
+        """Return whether a gradient is rows whose numbers no batch decides, such as those of a table of positions."""
+
     def densified(self, gradient: Tensor) -> Tensor:
         """Return slices as the dense tensor that they stand for; others as they are."""
 

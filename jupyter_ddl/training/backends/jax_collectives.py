@@ -17,8 +17,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.horovod_api.environment_ranks import cross_rank, local_rank, local_size, rank
+from jupyter_ddl.horovod_api.process_sets import (
+    Op,
+    Plain,
+    ProcessSet,
+    global_process_set,
+)
 from jupyter_ddl.training.backends import jax_program
-from jupyter_ddl.training.backends.environment_ranks import cross_rank, local_rank, local_size, rank
 from jupyter_ddl.training.backends.jax_meshes import (
     AXIS,
     as_global,
@@ -26,12 +32,6 @@ from jupyter_ddl.training.backends.jax_meshes import (
     on_device,
     over_ranks,
     own,
-)
-from jupyter_ddl.training.backends.process_sets import (
-    Op,
-    Plain,
-    ProcessSet,
-    global_process_set,
 )
 
 Average, Sum, Adasum, Min, Max, Product = Op

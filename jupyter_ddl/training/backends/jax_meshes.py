@@ -12,13 +12,13 @@ import numpy as np
 
 from jupyter_ddl.engine import rank_state
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.training.backends.environment_ranks import size
-from jupyter_ddl.training.backends.process_sets import joined
+from jupyter_ddl.horovod_api.environment_ranks import size
+from jupyter_ddl.horovod_api.process_sets import joined
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jupyter_ddl.training.backends.process_sets import ProcessSet
+    from jupyter_ddl.horovod_api.process_sets import ProcessSet
 
 AXIS = "ranks"
 

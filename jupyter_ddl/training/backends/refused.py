@@ -1,11 +1,11 @@
-"""Refuses names of Horovod's that Keras's backend has nothing for, where a program uses them.
+"""Refuses operations of Horovod's that Keras's backend has nothing for, where a program calls them.
 
 Runs on: every rank.
 """
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import keras
 
@@ -27,34 +27,3 @@ def join() -> NoReturn:
         "hvd.join()",
         "Train with fit, which waits for ranks that have no batch left; or give all ranks as many batches.",
     )
-
-
-class Refused:
-    """A name that cannot be used on this backend.
-
-    Args:
-        name: as programs write it.
-        why: as a sentence.
-        remedy: what to write instead, as a sentence.
-    """
-
-    def __init__(self, name: str, why: str, remedy: str) -> None:
-        self._told = why, f"{name}", remedy
-
-    def __call__(self, *_args: Any, **_kwargs: Any) -> NoReturn:
-        """Raise.
-
-        Raises:
-            InvalidInput: always.
-        """
-        raise InvalidInput(*self._told)
-
-    def __getattr__(self, name: str) -> NoReturn:
-        """Raise for an attribute, as of a module.
-
-        Raises:
-            InvalidInput: always, but for attributes by which Python asks what it is.
-        """
-        if name.startswith("_"):
-            raise AttributeError(name)
-        raise InvalidInput(*self._told)

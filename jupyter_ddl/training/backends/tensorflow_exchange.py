@@ -12,6 +12,11 @@ from tensorflow.python.ops import control_flow_util
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.training.backends.site_exchange import site_exchanger
 
+# What a function is given: a batch, or what was computed outside.
+_INPUTS = ("Placeholder", "PartitionedCall", "StatefulPartitionedCall", "If", "StatelessIf", "While", "StatelessWhile")
+# The lengths of a batch, and not what is in it.
+_OF_SHAPES = ("Shape", "ShapeN", "Size", "Rank")
+
 
 def reduce_group(exchange: Any, group: list[Any], name: str) -> list[Any]:
     """Return gradients of one kind, reduced as an Exchange says. Collective."""
@@ -38,6 +43,25 @@ def require_exchangeable() -> None:
             "a tf.function of your own with jit_compile=True around the optimizer's apply or the tape's gradient",
             "Compile the forward and backward pass alone, and exchange outside it.",
         )
+
+
+def has_same_rows_always(gradient: Any) -> bool:
+    """Return whether a gradient is rows whose numbers no batch decides, such as those of a table of positions.
+
+    One process has each of them once. The ranks' rows beside each other would be several of one number, which an
+    optimizer that squares gradients squares one by one. Where nothing is traced it is not known.
+    """
+    if not isinstance(gradient, tf.IndexedSlices) or not tf.is_symbolic_tensor(gradient.indices):
+        return False
+    seen, following = set(), [gradient.indices.op]
+    while following:
+        operation = following.pop()
+        if operation.type in _INPUTS or operation.op_def.is_stateful:
+            return False
+        if operation not in seen and operation.type not in _OF_SHAPES:
+            following += [one.op for one in operation.inputs]
+        seen.add(operation)
+    return True
 
 
 def _reduce_dense(exchange: Any, group: list[Any], name: str) -> list[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from jupyter_ddl.training.backends.tensorflow_clock import TensorFlowClock
 from jupyter_ddl.training.backends.tensorflow_last_batch import KeptBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from jupyter_ddl.training.backends.interface import Number
@@ -172,10 +172,24 @@ def without_gradients() -> AbstractContextManager[Any]:
     return nullcontext()
 
 
-def after(tensors: Sequence[Any]) -> AbstractContextManager[Any]:
-    """Return a context whose operations run when these tensors are there."""
-    waiting: AbstractContextManager[Any] = tf.control_dependencies(tensors)
-    return waiting
+@contextmanager
+def after(tensors: Sequence[Any]) -> Iterator[None]:
+    """Have the block's operations run when these tensors are there, except those of a variable's first value."""
+    with tf.variable_creator_scope(_waiting_for_nothing), tf.control_dependencies(tensors):
+        yield
+
+
+def _waiting_for_nothing(make: Callable[..., Any], **arguments: Any) -> Any:
+    """Make a variable whose first value TensorFlow can lift out of the step, without which XLA does not compile it."""
+    first = arguments.get("initial_value")
+    if callable(first) and not hasattr(first, "checkpoint_position"):
+
+        def made() -> Any:
+            with tf.control_dependencies(None):
+                return first()
+
+        arguments["initial_value"] = made
+    return make(**arguments)
 
 
 def outside_of_graphs() -> AbstractContextManager[Any]:

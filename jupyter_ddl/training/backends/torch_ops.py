@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import torch
 
-from jupyter_ddl.training.backends import torch_collectives
+from jupyter_ddl.horovod_api import torch_collectives
 from jupyter_ddl.training.backends.flat_exchange import reduced_flat
 from jupyter_ddl.training.backends.interface import RandomState
 from jupyter_ddl.training.backends.keras_seed import set_seed_of_program

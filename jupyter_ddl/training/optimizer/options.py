@@ -52,25 +52,6 @@ def _check_adasum(process_set: Any, *, averages_passes: bool) -> None:
         )
 
 
-def predivision(factor: Any, op: Any) -> float:
-    """Return `gradient_predivide_factor`, if it can be one.
-
-    Raises:
-        InvalidInput: it is not above 0, or `op` is not Average.
-    """
-    if not factor > 0:
-        raise InvalidInput(
-            "gradient_predivide_factor must be above 0.", f"{factor}", "Leave it out, or pass e.g. hvd.size()."
-        )
-    if factor != 1 and op != hvd.Average:
-        raise InvalidInput(
-            "gradient_predivide_factor splits the division of an Average.",
-            f"gradient_predivide_factor={factor}, op={op}",
-            "Pass op=hvd.Average, or leave the factor out.",
-        )
-    return float(factor)
-
-
 def grouping(groups: Any, num_groups: int) -> gradient_groups.Groups:
     """Return `groups`, or the number that older programs pass as `num_groups`.
 
@@ -80,19 +61,6 @@ def grouping(groups: Any, num_groups: int) -> gradient_groups.Groups:
     chosen = num_groups if groups is None and num_groups else groups
     gradient_groups.check(chosen)
     return chosen
-
-
-def backward_passes(number: Any) -> int:
-    """Return `backward_passes_per_step`, if it is a number above 0.
-
-    Raises:
-        InvalidInput: it is not.
-    """
-    if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-        raise InvalidInput(
-            "backward_passes_per_step must be a whole number above 0.", repr(number), "Pass 1, 2, 3, ..."
-        )
-    return number
 
 
 def require_accumulation(passes: int) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from jupyter_ddl.engine import rank_state
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.training.backends.environment_ranks import rank, size
+from jupyter_ddl.horovod_api.environment_ranks import rank, size
 
 
 class Op(IntEnum):

@@ -14,7 +14,7 @@ import torch.distributed as dist
 
 from jupyter_ddl.engine import rank_state
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.training.backends.process_sets import ProcessSet, joined
+from jupyter_ddl.horovod_api.process_sets import ProcessSet, joined
 
 
 class _Groups:
@@ -37,7 +37,7 @@ def init(comm: Any = None, process_sets: Any = None) -> None:
     """
     if comm is not None:
         raise InvalidInput(
-            "With Keras on PyTorch hvd.init takes no communicator.", repr(comm), "Leave it out; use process_sets."
+            "Over torch.distributed hvd.init takes no communicator.", repr(comm), "Leave it out; use process_sets."
         )
     _world()
     joined().begin(process_sets)
@@ -74,6 +74,14 @@ def group_of(process_set: ProcessSet) -> Any:
         # Made by its ranks alone: the others need not know that a release has ended the last one.
         made[ranks] = dist.new_group(process_set.ranks, use_local_synchronization=True)
     return made[ranks]
+
+
+def made_group_of(process_set: ProcessSet) -> Any:
+    """Return the group of a process set; None where it was not made, or a release has ended it. No collective."""
+    groups = _groups()
+    if not dist.is_initialized() or groups.world is not dist.group.WORLD:
+        return None
+    return groups.world if process_set.ranks is None else groups.of_ranks.get(tuple(process_set.ranks))
 
 
 def _groups() -> _Groups:

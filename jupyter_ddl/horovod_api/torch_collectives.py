@@ -1,4 +1,4 @@
-"""Provides Horovod's API over torch.distributed: what `training` needs of it, and what programs call.
+"""Provides Horovod's collectives over torch.distributed, which return when they have ended.
 
 On a GPU tensors go through NCCL, on the host through gloo.
 
@@ -13,24 +13,12 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.training.backends.environment_ranks import cross_rank, local_rank, local_size
-from jupyter_ddl.training.backends.process_sets import (
-    Op,
-    Plain,
-    ProcessSet,
-    global_process_set,
-)
-from jupyter_ddl.training.backends.torch_process_sets import group_of
+from jupyter_ddl.horovod_api.environment_ranks import cross_rank, local_rank, local_size
+from jupyter_ddl.horovod_api.process_sets import Op, Plain, ProcessSet, global_process_set
+from jupyter_ddl.horovod_api.torch_process_sets import group_of
+from jupyter_ddl.horovod_api.torch_reductions import begin_allreduce, on_device
 
 Average, Sum, Adasum, Min, Max, Product = Op
-_OF_TORCH = {
-    Op.Average: dist.ReduceOp.SUM,
-    Op.Sum: dist.ReduceOp.SUM,
-    Op.Min: dist.ReduceOp.MIN,
-    Op.Max: dist.ReduceOp.MAX,
-    Op.Product: dist.ReduceOp.PRODUCT,
-}
 
 
 class _Half:
@@ -96,24 +84,7 @@ def allreduce(
     ignore_name_scope: bool = False,  # noqa: ARG001 (Horovod's)
 ) -> torch.Tensor:
     """Return a tensor reduced over the ranks."""
-    if op is Op.Adasum:
-        raise InvalidInput(
-            "Adasum is Horovod's, and Keras on PyTorch exchanges by torch.distributed.",
-            "op=hvd.Adasum",
-            "Pass op=hvd.Average.",
-        )
-    group = group_of(process_set)
-    sent, context = compression.compress(
-        tensor.detach() * prescale_factor if prescale_factor != 1.0 else tensor.detach()
-    )
-    place = sent.device
-    reduced = _on_device(sent.clone(memory_format=torch.contiguous_format))
-    dist.all_reduce(reduced, op=_OF_TORCH[op], group=group)
-    answer: torch.Tensor = compression.decompress(reduced.to(place), context)
-    factor = postscale_factor / (process_set.size() if op is Op.Average else 1)
-    if factor == 1.0:
-        return answer
-    return answer * factor if answer.is_floating_point() else (answer * factor).to(tensor.dtype)
+    return begin_allreduce(tensor, op, prescale_factor, postscale_factor, compression, process_set).wait()
 
 
 def allgather(
@@ -123,7 +94,7 @@ def allgather(
 ) -> torch.Tensor:
     """Return all ranks' rows, in the order of the ranks."""
     group, place = group_of(process_set), tensor.device
-    own = _on_device(tensor.detach().contiguous())
+    own = on_device(tensor.detach().contiguous())
     counts = allgather_object(int(own.shape[0]), process_set=process_set)
     padded = own.new_zeros((max(counts), *own.shape[1:]))
     padded[: own.shape[0]] = own
@@ -135,7 +106,7 @@ def allgather(
 def allgather_even(tensor: torch.Tensor, process_set: ProcessSet) -> torch.Tensor:
     """Return all ranks' rows, of which each has as many."""
     group, place = group_of(process_set), tensor.device
-    own = _on_device(tensor.detach().contiguous())
+    own = on_device(tensor.detach().contiguous())
     every = own.new_empty((len(own) * process_set.size(), *own.shape[1:]))
     dist.all_gather_into_tensor(every, own, group=group)
     return every.to(place)
@@ -149,7 +120,7 @@ def broadcast(
 ) -> torch.Tensor:
     """Return a rank's tensor; the rank is counted in the world."""
     group = group_of(process_set)
-    sent = _on_device(tensor.detach().clone(memory_format=torch.contiguous_format))
+    sent = on_device(tensor.detach().clone(memory_format=torch.contiguous_format))
     dist.broadcast(sent, root_rank, group=group)
     return sent.to(tensor.device)
 
@@ -167,7 +138,7 @@ def reducescatter(
     if len(tensor) % count == 0 and op in (Op.Average, Op.Sum) and tensor.is_floating_point():
         group, place = group_of(process_set), tensor.device
         sent = tensor.detach() if prescale_factor == 1.0 else tensor.detach() * prescale_factor
-        sent = _on_device(sent.contiguous())
+        sent = on_device(sent.contiguous())
         rows = sent.new_empty((len(sent) // count, *sent.shape[1:]))
         dist.reduce_scatter_tensor(rows, sent, group=group)
         return rows.to(place) * (postscale_factor / (count if op is Op.Average else 1))
@@ -228,14 +199,6 @@ def broadcast_object(
 def sum_in_place(flat: torch.Tensor, process_set: ProcessSet) -> torch.Tensor:
     """Sum a contiguous tensor over the ranks; return the sum, which may be the tensor itself."""
     group, place = group_of(process_set), flat.device
-    summed = _on_device(flat)
+    summed = on_device(flat)
     dist.all_reduce(summed, group=group)
     return summed.to(place)
-
-
-def _on_device(tensor: torch.Tensor) -> torch.Tensor:
-    """Return the tensor on a device whose tensors the group of all ranks takes."""
-    config = str(dist.get_backend_config())
-    if f"{tensor.device.type}:" in config:
-        return tensor
-    return tensor.to("cuda" if "cuda:" in config else "cpu")

@@ -1,4 +1,4 @@
-"""Stands in for the package `horovod` where Keras is not on TensorFlow and there is none: its `keras` is ours.
+"""Stands in for the package `horovod` where there is none: its `torch` is ours, and its `keras` on PyTorch and JAX.
 
 Runs on: every rank.
 """
