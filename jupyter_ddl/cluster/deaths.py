@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from jupyter_ddl.protocol.faults import Cause
+    from jupyter_ddl.protocol.faults import Cause, MemoryExcess
     from jupyter_ddl.protocol.rank_life import RankReady
 
 _TAIL_LINES = 20
@@ -84,7 +84,9 @@ def read_report(output: str) -> Death | None:
     return None
 
 
-def loss_of(death: Death, at_s: float, *, oom_kills: int = 0, output: str = "") -> Fault:
+def loss_of(
+    death: Death, at_s: float, *, oom_kills: int = 0, output: str = "", excess: MemoryExcess | None = None
+) -> Fault:
     """Return the fault of ranks that are lost, of which one is known to have ended first.
 
     Args:
@@ -92,14 +94,16 @@ def loss_of(death: Death, at_s: float, *, oom_kills: int = 0, output: str = "") 
         at_s: when, seconds since the epoch.
         oom_kills: how often the Linux kernel ended a process for lack of memory meanwhile.
         output: what mpiexec printed last, where that says more.
+        excess: the memory for which it was ended; None where it was not.
     """
-    cause, _ = likely_cause(death.signum, oom_kills)
+    cause = likely_cause(death.signum, oom_kills)[0] if excess is None else "memory limit"
     facts = Facts(
         pid=death.pid,
         signum=death.signum,
         status=death.status,
         is_unseen=death.is_unseen,
         oom_kills=oom_kills,
+        excess=excess,
         output=output,
     )
     return Fault("lost", "rank", () if death.rank is None else (death.rank,), death.host, at_s, cause, facts=facts)

@@ -16,12 +16,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.cluster.deaths import Death
+from jupyter_ddl.cluster.memory_limits import noted_excess
 from jupyter_ddl.host import run_module
 from jupyter_ddl.protocol.rank_files import EXIT, PROCESS, rank_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
+
+    from jupyter_ddl.protocol.faults import MemoryExcess
 
 # $1 is the folder; $2 has " HOST=FOLDER " for each host where it is another; the rest is the rank's command. The names
 # of the rank's number are Open MPI's, Hydra's, PMIx's and jsrun's. The shell ends as the rank did, so that mpiexec
@@ -59,11 +62,13 @@ class End:
         at_s: when, by this host's clock, in seconds since the epoch.
         death: how.
         oom_kills: how often the Linux kernel of its host ended a process for lack of memory while it lived.
+        excess: the memory for which its host's witness ended it; None where it did not.
     """
 
     at_s: float
     death: Death
     oom_kills: int
+    excess: MemoryExcess | None = None
 
 
 def recorded(log_dir: Path, apart: Mapping[str, str] | None = None) -> list[str]:
@@ -115,4 +120,5 @@ def _ends(log_dir: Path, clock_offsets_s: Mapping[str, float]) -> Iterator[End]:
         status, host = int(found["status"]), process["host"]
         signum = status - _BY_SIGNAL if status > _BY_SIGNAL else None
         death = Death(process["rank"], host, process["pid"], signum, status if signum is None else None)
-        yield End(float(found["at_s"]) - clock_offsets_s.get(host, 0.0), death, int(found["oom_kills"]))
+        at_s = float(found["at_s"]) - clock_offsets_s.get(host, 0.0)
+        yield End(at_s, death, int(found["oom_kills"]), noted_excess(log_dir, process["rank"]))

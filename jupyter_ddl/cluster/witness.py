@@ -4,9 +4,10 @@
 
 This stands before each rank's command. All ranks of a host hold one lock; the first to start there also starts the
 witness, a process in a session of its own. When the lock is free the ranks are gone, whatever ended them: the witness
-then ends MPI's daemon, if that waits for an mpiexec that does not answer, removes the folders and ends. What a world
-left whose witness was killed too, the next world's removes. It listens on nothing: states of ranks are asked over SSH
-(`launch.remote_processes`), and how a rank ended is recorded by its own parent (`exit_records`, or a script's relay).
+then ends MPI's daemon, if that waits for an mpiexec that does not answer, removes the folders and ends. Meanwhile it
+keeps the ranks within the memory that their site allows (`memory_limits`). What a world left whose witness was killed
+too, the next world's removes. It listens on nothing: states of ranks are asked over SSH (`launch.remote_processes`),
+and how a rank ended is recorded by its own parent (`exit_records`, or a script's relay).
 
 Runs on: every host of a world on several.
 """
@@ -180,9 +181,15 @@ def _witness(folder: Path, daemon: Daemon, variables: dict[str, str]) -> None:
     """Wait until no rank is left on this host, and remove what they left."""
     daemon.record(folder / scratch.WITNESS_LOCK)
     _clear_abandoned(folder)
+    # Imported here: each rank's command begins with this module.
+    from jupyter_ddl.cluster.memory_limits import LimitOfHost
+
+    limit = LimitOfHost.of(os.environ)
     with files.open_to_lock(folder / scratch.RANKS_LOCK) as ranks:
         while not _is_free(ranks):
             image_drivers.end_left(folder / scratch.RANKS_LOCK)
+            if limit is not None:
+                limit.tick()
             select.select([], [], [], _LOOK_S)
         daemon.end()
         scratch.clear(variables)

@@ -11,6 +11,7 @@ from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.launch.address import address_of
 from jupyter_ddl.launch.place_options import place_of
 from jupyter_ddl.launch.profiles.loaded_modules import loaded_variables
+from jupyter_ddl.launch.profiles.profile import SUBMITS
 from jupyter_ddl.launch.profiles.reading import all_profiles
 
 if TYPE_CHECKING:
@@ -35,12 +36,25 @@ def check_profiles(folders: tuple[Path, ...] | None = None) -> Iterator[Check]:
     if not found:
         yield Check("Profiles", "ok", "none")
     for name, named in sorted(found.items()):
+        memory = named.profile.limits.memory_per_rank
         facts: dict[str, object] = {"profile": name, "file": named.file, "launcher": named.profile.launcher}
+        facts |= {} if memory is None else {"memory_per_rank": memory}
         problems = list(_problems(named))
         if problems:
             yield Check("Profile", "note", f"{name}: {'; '.join(problems)}", f"Correct {named.file}.", facts)
         else:
-            yield Check("Profile", "ok", f"{name} ({named.profile.launcher})", facts=facts)
+            yield Check("Profile", "ok", f"{name} ({named.profile.launcher}){_memory_text(named)}", facts=facts)
+
+
+def _memory_text(named: Named) -> str:
+    """Return what each rank may hold, and where we do not see to it; nothing without a limit."""
+    memory = named.profile.limits.memory_per_rank
+    if memory is None:
+        return ""
+    text = f"; each rank may hold {memory} of memory"
+    if named.profile.launcher in SUBMITS:
+        text += ", but in jobs of %ddl submit what the scheduler allows"
+    return text
 
 
 def _problems(named: Named) -> Iterator[str]:

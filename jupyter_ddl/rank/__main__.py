@@ -39,6 +39,7 @@ def main() -> None:
 
     from jupyter_ddl.engine import shell_names
     from jupyter_ddl.engine.collectives.site import add_site_libraries
+    from jupyter_ddl.engine.devices import keep_to_share
     from jupyter_ddl.engine.host_folder import HostFolder
     from jupyter_ddl.engine.preload import Warmup
     from jupyter_ddl.protocol.frameworks import AUTO, imports_keras, installed
@@ -58,6 +59,7 @@ def main() -> None:
             settings["threads"],
             oversubscribe=settings["oversubscribe"],
             for_torch=framework == "torch",
+            stands_by=gate is not None,
         )
         folder = HostFolder.of_this_host(settings, world.host)
         start_up.prepare_ml(world)
@@ -67,6 +69,7 @@ def main() -> None:
     warmup = Warmup(world, state.horovod, framework, pinned.threads, began_s)
     if gate is not None:
         _stand_by(warmup, gate)
+        keep_to_share(world, pinned)
     warmup.start()
     with start_up.ended_by_errors(world):
         # Meanwhile the framework is imported.

@@ -10,12 +10,14 @@ import os
 import re
 import sys
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jupyter_ddl import auto_distribution, checkpoints, jax_training, legacy
 from jupyter_ddl.engine import rank_state
 from jupyter_ddl.engine.collectives.horovod_operations import keep_from_folding
+from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host import import_hooks
 from jupyter_ddl.host.patching import Layer, instead, patch
 from jupyter_ddl.ibm_ddl import serving as ibm_ddl
@@ -62,6 +64,10 @@ def install() -> RankState:
         import_hooks.when_imported("tensorflow", _hook_iterators)
         import_hooks.when_imported("tensorflow", interrupted_tracing.install)
         import_hooks.when_imported("horovod.tensorflow.mpi_ops", keep_from_folding)
+        import_hooks.replace("horovod", "jupyter_ddl.horovod_api.horovod", when=_stands_in_for_horovod)
+        import_hooks.replace(
+            "horovod.torch", "jupyter_ddl.horovod_api.horovod_torch", when=_is_without_torch_in_horovod
+        )
         ibm_ddl.install()
     if not installed.for_keras_3 and keras_version.uses_keras_3():
         installed.for_keras_3 = True
@@ -73,7 +79,6 @@ def _install_for_keras_3() -> None:
     for name, target in _REPLACEMENTS.items():
         # A script may still ask for Keras 2 in its first lines.
         import_hooks.replace(name, target, when=keras_version.uses_keras_3)
-    import_hooks.replace("horovod", "jupyter_ddl.training.backends.horovod", when=_is_without_horovod)
     import_hooks.when_imported("horovod.tensorflow", _serve_keras_variables)
     import_hooks.when_imported("horovod.tensorflow", _tune_for_cores)
     import_hooks.when_imported("horovod.tensorflow", _lead_oneccl_to_its_network)
@@ -126,17 +131,26 @@ def keras_backend() -> str:
     return backend
 
 
-def _is_without_horovod() -> bool:
-    """Return whether Keras is on another backend than TensorFlow, and there is no Horovod to serve its names."""
-    return import_hooks.executed("keras") is not None and keras_backend() != _TENSORFLOW and _has_no_horovod()
+def _stands_in_for_horovod() -> bool:
+    """Return whether what this rank trains with has Horovod's names from elsewhere, and there is no Horovod."""
+    if import_hooks.executed("keras") is not None:
+        is_served = keras_backend() != _TENSORFLOW
+    else:
+        is_served = import_hooks.executed("torch") is not None and _TENSORFLOW not in sys.modules
+    return is_served and not _files_of_horovod()
 
 
-def _has_no_horovod() -> bool:
+def _is_without_torch_in_horovod() -> bool:
+    """Return whether there is PyTorch, and no Horovod that was built for it."""
+    is_built = any(file.match("horovod/torch/mpi_lib*") for file in _files_of_horovod())
+    return not is_built and find_spec("torch") is not None
+
+
+def _files_of_horovod() -> list[metadata.PackagePath]:
     try:
-        metadata.version("horovod")
+        return metadata.files("horovod") or []
     except metadata.PackageNotFoundError:
-        return True
-    return False
+        return []
 
 
 def _check_backend(keras: ModuleType) -> None:
@@ -240,6 +254,16 @@ def _serve_keras_variables(horovod: ModuleType) -> None:
 
         return collectives.broadcast_variables(*args, **kwargs)  # type: ignore[arg-type,func-returns-value]
 
+    def elastic_state(_stock: Callable[..., object], *args: object, **kwargs: object) -> object:
+        from jupyter_ddl.training import elastic
+
+        return elastic.KerasState(*args, **kwargs)
+
+    def run_elastic(_stock: Callable[..., object], func: Callable[..., object]) -> object:
+        from jupyter_ddl.training import elastic
+
+        return elastic.run(func)
+
     replacements: dict[str, Callable[..., object]] = {
         "DistributedGradientTape": distributed_tape,
         "PartialDistributedGradientTape": partial_tape,
@@ -247,7 +271,24 @@ def _serve_keras_variables(horovod: ModuleType) -> None:
     }
     for name, ours in replacements.items():
         patch(horovod, name, ours, Layer.FIT, unconverted_around)
+    of_elastic: dict[str, Callable[..., object]] = {
+        "TensorFlowKerasState": elastic_state,
+        "run": run_elastic,
+        "broadcast_variables": broadcast_variables,
+    }
+    for name, ours in of_elastic.items():
+        patch(horovod.elastic, name, ours, Layer.FIT, unconverted_around)
+    patch(horovod.SyncBatchNormalization, "__init__", _refuse_sync_batch_normalization, Layer.FIT)
     if not hasattr(horovod, "BroadcastGlobalVariablesHook"):
         from jupyter_ddl.legacy.horovod_sessions import BroadcastGlobalVariablesHook
 
         patch(horovod, "BroadcastGlobalVariablesHook", BroadcastGlobalVariablesHook, Layer.LEGACY, instead)
+
+
+def _refuse_sync_batch_normalization(_stock: Callable[..., object], *_args: object, **_kwargs: object) -> None:
+    raise InvalidInput(
+        "hvd.SyncBatchNormalization is a layer for Keras 2.",
+        "one with Keras 3, which asks a layer for its moments in another way",
+        "Use keras.layers.GroupNormalization, which needs no other rank's samples; or keras.layers.BatchNormalization "
+        "with 16 samples and more a rank.",
+    )

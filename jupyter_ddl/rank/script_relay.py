@@ -2,13 +2,15 @@
 
 The rank's standard streams are pipes that end here, so what it wrote last is kept when it is killed. When it has ended,
 the relay ends what it left behind, reports how it ended, waits until the terminal has all of that, and ends likewise:
-mpiexec sees the rank's own end. Where the terminal is gone, or its host stays away, it ends the rank.
+mpiexec sees the rank's own end. Where the terminal is gone, or its host stays away, it ends the rank; and where the
+rank holds more memory than its site allows.
 
 Runs on: beside every rank of a script whose ranks are on several hosts.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import signal
@@ -23,8 +25,11 @@ import psutil
 import zmq
 
 from jupyter_ddl import paths
+from jupyter_ddl.host import memory_watch, process_identity
 from jupyter_ddl.host.process_tree import adopt_orphans, end_descendants, end_with_parent
 from jupyter_ddl.protocol.codec import as_json, decode
+from jupyter_ddl.protocol.faults import MemoryExcess
+from jupyter_ddl.protocol.memory_limit import MemoryLimit
 from jupyter_ddl.protocol.script_frames import (
     BEAT,
     BYE,
@@ -83,12 +88,16 @@ class Relay:
         self._sources = {out: STDOUT, err: STDERR, events: EVENTS}
         for descriptor in (*self._sources, self._requests):
             os.set_blocking(descriptor, False)
+        self._limit = _Limit.of_rank(self._rank.pid)
+        self._excess: MemoryExcess | None = None
 
     def run(self) -> int:
         """Carry what the rank writes until it has ended; return its status, as `subprocess` has it."""
         while (status := self._rank.poll()) is None:
             self._end_if_asked()
             self._turn()
+            if self._limit is not None and self._connection is not None and self._excess is None:
+                self._excess = self._limit.kept(self._connection.rank)
         at_s = time.time()
         self._drain()
         self._end_what_is_left()
@@ -102,6 +111,7 @@ class Relay:
                 status,
                 _oom_kills() - self._oom_kills,
                 self._asked_s is not None,
+                self._excess,
             )
             self._unsent.append([END, as_json(ended)])
             while not self._is_done and not self._is_late(_FAREWELL_S):
@@ -255,6 +265,42 @@ class Relay:
             return
         except BrokenPipeError:
             self._to_rank = b""
+
+
+class _Limit:
+    """What the rank may hold.
+
+    Args:
+        limit: as the site says.
+        own: the rank's PID and the start of its process.
+        run: that it belongs to.
+    """
+
+    def __init__(self, limit: MemoryLimit, own: tuple[int, int], run: str) -> None:
+        self._limit = limit
+        self._rank = -1
+        self._watch = memory_watch.MemoryWatch(limit.most_bytes, lambda: {self._rank: own}, run)
+        self._next_s = 0.0
+
+    @classmethod
+    def of_rank(cls, pid: int) -> _Limit | None:
+        """Return that of a rank that was just started; None where it has none."""
+        request = json.loads(os.environ.get(paths.SCRIPT_VARIABLE, "{}"))
+        identity = process_identity.of(pid)
+        if request.get("memory") is None or identity is None:
+            return None
+        return cls(MemoryLimit(**request["memory"]), (pid, identity["start_ticks"]), request["run"])
+
+    def kept(self, rank: int) -> MemoryExcess | None:
+        """End the rank where it holds too much, looking once every `TICK_S`; return what it held, None for no end."""
+        if time.monotonic() < self._next_s:
+            return None
+        self._next_s, self._rank = time.monotonic() + memory_watch.TICK_S, rank
+        excess = self._watch.due()
+        if excess is None:
+            return None
+        self._watch.end(excess)
+        return MemoryExcess(excess.held_bytes, len(excess.processes), self._limit.most_bytes, self._limit.by)
 
 
 def _oom_kills() -> int:

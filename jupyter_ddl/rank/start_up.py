@@ -57,9 +57,17 @@ def ended_by_errors(world: World) -> Iterator[None]:
 
 
 def pin_device(
-    world: World, own: Sequence[str] | None, threads: int | None, *, oversubscribe: bool, for_torch: bool
+    world: World,
+    own: Sequence[str] | None,
+    threads: int | None,
+    *,
+    oversubscribe: bool,
+    for_torch: bool,
+    stands_by: bool = False,
 ) -> tuple[Pinned, str | None]:
     """Make the rank's own device the one that frameworks use; return it, and its name where others share it.
+
+    Collective: every rank must call this.
 
     Args:
         world: the rank's.
@@ -67,6 +75,7 @@ def pin_device(
         threads: of each rank.
         oversubscribe: several ranks may share a GPU.
         for_torch: PyTorch is what the rank's code uses: it sees the other ranks' GPUs too.
+        stands_by: the ranks whose place it takes have its cores; it keeps to none before `devices.keep_to_share`.
 
     Raises:
         InvalidInput: this host has fewer GPUs than ranks.
@@ -76,6 +85,8 @@ def pin_device(
     if own is None:
         own = devices.of_this_host(world.local_size, oversubscribe=oversubscribe)
     pinned = devices.pin(own, world.local_rank, world.local_size, threads, for_torch=for_torch)
+    if not stands_by:
+        devices.keep_to_share(world, pinned)
     return pinned, devices.shared(own, world.local_rank, pinned)
 
 

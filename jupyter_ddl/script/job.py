@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.cluster.core_time import CoreTime
+from jupyter_ddl.cluster.memory_limits import LimitOfScript
 from jupyter_ddl.host import run_module
 from jupyter_ddl.host.interrupts import interrupts_noted
 from jupyter_ddl.kernel.release_policy import SCRIPT, SCRIPT_INTERRUPTED, ReleasePolicy
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.kernel.release_policy import ReleaseTimes
     from jupyter_ddl.protocol.cell_options import CellOptions
     from jupyter_ddl.protocol.events import CollectiveStalled, Event, Stream
+    from jupyter_ddl.protocol.memory_limit import MemoryLimit
     from jupyter_ddl.protocol.transport import RankTransport
     from jupyter_ddl.script.launching import Surroundings
     from jupyter_ddl.views.view import View
@@ -80,6 +82,8 @@ class Job:
         self._core_time = CoreTime()
         self._stalls: Stalls | None = None
         self._hosts = HostWatch(spec.place, surroundings.hosts, self._recording.ready)
+        limit = self._memory if spec.place.is_here else None
+        self._limit = None if limit is None else LimitOfScript(limit, self._recording.ready, self._run.id)
         self._policy = ReleasePolicy(SCRIPT, self._starves)
         self._ends_now = False
         self._hint_due_s: float | None = None
@@ -163,6 +167,10 @@ class Job:
         """Return the folders into which ranks of this host write; what those of others write comes to us."""
         return [pipes, self._run.folder.path] if self._spec.place.is_here else []
 
+    @property
+    def _memory(self) -> MemoryLimit | None:
+        return None if self._spec.allowed is None else self._spec.allowed.memory
+
     def _request(self, folder: Path) -> RunScript:
         spec, run = self._spec, self._run
         is_here = spec.place.is_here
@@ -176,6 +184,7 @@ class Job:
             spec.threads,
             self._options,
             spec.oversubscribe,
+            None if is_here else self._memory,
         )
 
     def take(self, event: Event) -> None:
@@ -243,7 +252,7 @@ class Job:
         return any(map(self._core_time.is_starved, pids))
 
     def _must_end(self) -> bool:
-        self._ending.lost = self._hosts.lost
+        self._ending.lost = self._hosts.lost or (None if self._limit is None else self._limit.loss())
         if self._ending.ended_by is not None or self._ending.lost is not None:
             return True
         if not (self._ends_now or self._policy.is_over()):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jupyter_ddl import paths
-from jupyter_ddl.cluster import occupancy, scratch
+from jupyter_ddl.cluster import scratch
 from jupyter_ddl.host import mpi, run_module
 from jupyter_ddl.launch.container import module_in_image, module_of_image, variables_for_image
 from jupyter_ddl.launch.image_mpi import check_goes_together, versions_of
@@ -83,7 +83,7 @@ def look_at_hosts(spec: ClusterSpec, interfaces: str | None = None) -> Surroundi
 def rank_environment(spec: ClusterSpec, request: RunScript) -> dict[str, str]:
     """Return the variables that the ranks of a script get from us."""
     found_by = {} if STALL_CHECK in os.environ else stall_check(request.options.stalls.after_s)
-    environment = {**found_by, **occupancy.on_shared_cores(spec), **spec.environment}
+    environment = {**found_by, **spec.environment}
     environment[paths.SCRIPT_VARIABLE] = as_json(request).decode()
     if spec.place.image_for_ranks is not None:
         # The image has its own Horovod.

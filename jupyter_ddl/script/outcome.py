@@ -5,6 +5,7 @@ Runs on: the terminal's process.
 
 from __future__ import annotations
 
+import signal
 import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -16,7 +17,6 @@ from jupyter_ddl.runs.ending import raised
 from jupyter_ddl.views.fault import render_fault
 
 if TYPE_CHECKING:
-    import signal
     from collections.abc import Collection, Sequence
 
     from jupyter_ddl.protocol import events
@@ -68,7 +68,7 @@ class Ending:
     Attributes:
         interrupted: Ctrl-C came.
         stall: the stall for which the ranks were released.
-        lost: the loss of a host, for which the ranks were ended.
+        lost: the loss of a host, or a rank that held too much memory, for which the ranks were ended.
         ended_by: the signal that asked us to end.
         given_up: the ranks that were ended because they did not end by themselves.
     """
@@ -95,7 +95,8 @@ class Ending:
         if self.ended_by is not None:
             return signalled(self.ended_by)
         if self.lost is not None:
-            return _told(1, self.lost)
+            is_killed = self.lost.facts.excess is not None
+            return _told(SIGNALLED + signal.SIGKILL if is_killed else 1, self.lost)
         if self.interrupted and (failures or self.given_up or status):
             return self._interrupted(failures, at_s)
         if self.stall is not None and (failures or self.given_up or status):
@@ -149,13 +150,16 @@ def _loss(status: int, printed: str, at_s: float, ended: Collection[RankEnded]) 
     fault = mpiexec_loss(status, printed, at_s)
     first = None if fault.subject == "host" else first_of(map(_end_of, (one for one in ended if not one.asked)))
     # On several hosts mpiexec often names a rank that has lost the first one.
-    return fault if first is None else loss_of(first.death, first.at_s, oom_kills=first.oom_kills, output=tail(printed))
+    if first is None:
+        return fault
+    output = tail(printed)
+    return loss_of(first.death, first.at_s, oom_kills=first.oom_kills, output=output, excess=first.excess)
 
 
 def _end_of(one: RankEnded) -> End:
     signum = -one.status if one.status < 0 else None
     death = Death(one.rank, one.host, one.pid, signum, one.status if signum is None else None)
-    return End(one.at_s, death, one.oom_kills)
+    return End(one.at_s, death, one.oom_kills, one.excess)
 
 
 def _told(status: int, fault: Fault, failures: Sequence[RankFailed] = ()) -> Outcome:

@@ -6,12 +6,14 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import pytest
 
 from jupyter_ddl.cluster.deaths import mpiexec_loss
 from jupyter_ddl.cluster.exit_records import first_end, recorded
+from jupyter_ddl.protocol.faults import MemoryExcess
 from jupyter_ddl.views.fault import describe
 
 if TYPE_CHECKING:
@@ -48,6 +50,16 @@ def test_a_signal_comes_before_those_that_lost_a_peer_by_it(tmp_path: Path) -> N
     end = first_end(tmp_path, {})
     assert end is not None
     assert (end.death.rank, end.death.host, end.death.pid, end.death.signum, end.oom_kills) == (2, "b", 102, 9, 1)
+
+
+def test_a_rank_that_its_witness_ended_for_its_memory_is_told_so(tmp_path: Path) -> None:
+    ran(tmp_path, 0, "a", "14 1000.10 0")
+    ran(tmp_path, 2, "b", "137 1000.20 0")
+    excess = MemoryExcess(2**30, 1, 2**29, "the profile small")
+    (tmp_path / "rank-2.excess").write_text(json.dumps(asdict(excess)))
+    end = first_end(tmp_path, {})
+    assert end is not None
+    assert (end.death.rank, end.excess) == (2, excess)
 
 
 def test_clocks_are_corrected(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from jupyter_ddl.engine.script_guard import _status
 from jupyter_ddl.launch.place import HERE
 from jupyter_ddl.paths import HOST_LOST_VARIABLE
 from jupyter_ddl.protocol.events import RankFailed, RankFinished
-from jupyter_ddl.protocol.faults import Facts, Fault
+from jupyter_ddl.protocol.faults import Facts, Fault, MemoryExcess
 from jupyter_ddl.protocol.rank_life import RankReady
 from jupyter_ddl.runs.folder import RunFolder
 from jupyter_ddl.runs.run import Run
@@ -103,6 +103,18 @@ def test_a_script_whose_hosts_can_no_longer_be_watched_ends(
         "(RuntimeError: no more threads)."
     )
     assert "no more threads" in capfd.readouterr().err
+
+
+def test_a_rank_that_held_too_much_memory_ends_the_script_as_a_kill_does() -> None:
+    ending = Ending(Run(RunFolder("script"), (0, 1), 2))
+    facts = Facts(excess=MemoryExcess(2**30, 1, 2**29, "the profile small"))
+    ending.lost = Fault("lost", "rank", (1,), "host", 1.0, "memory limit", facts=facts)
+    outcome = ending.outcome(143, "mpiexec noticed that a process was killed")
+    assert (outcome.status, outcome.name) == (137, "lost")
+    assert outcome.report.startswith(
+        "Ranks must live to the end of the script. Received: rank 1 on host was ended, since it held 1 GiB of memory "
+        "and may hold 0.5 GiB. The limit is set by the profile small. "
+    )
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -121,6 +122,33 @@ def test_what_was_printed_before_an_event_comes_before_it_and_the_status_is_the_
     assert taken.order[-1] == "RankFinished"
     assert taken.written["stdout"] == b"before\n"
     assert (listener.ended[0].status, relay.returncode) == (7, 7)
+
+
+def test_a_rank_that_holds_more_than_its_site_allows_is_ended_and_what_it_held_is_told(
+    taken: Taken, listener: NetworkListener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit = {"most_bytes": 200_000_000, "by": "the profile small"}
+    monkeypatch.setenv("JUPYTER_DDL_SCRIPT", json.dumps({"run": "a-run", "memory": limit}))
+    relay = relayed(
+        listener, "print('before')\nsend(RankAlive(0, ''))\nheld = b'x' * 250_000_000\nwhile True: time.sleep(1)"
+    )
+    read_until(listener, lambda: relay.poll() is not None)
+    ended = listener.ended[0]
+    assert (ended.status, ended.asked, relay.returncode) == (-signal.SIGKILL, False, -signal.SIGKILL)
+    assert ended.excess is not None
+    assert 250_000_000 < ended.excess.held_bytes < 350_000_000
+    assert (ended.excess.most_bytes, ended.excess.by) == (200_000_000, "the profile small")
+    assert taken.written["stdout"] == b"before\n"
+
+
+def test_a_rank_that_stays_below_is_left_alone(
+    taken: Taken, listener: NetworkListener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit = {"most_bytes": 400_000_000, "by": "the profile small"}
+    monkeypatch.setenv("JUPYTER_DDL_SCRIPT", json.dumps({"run": "a-run", "memory": limit}))
+    relay = relayed(listener, "send(RankAlive(0, ''))\nheld = b'x' * 250_000_000\ntime.sleep(3)\nprint('well')")
+    read_until(listener, lambda: relay.poll() is not None)
+    assert (taken.written["stdout"], relay.returncode) == (b"well\n", 0)
 
 
 def test_a_request_reaches_a_rank_that_listens_late(taken: Taken, listener: NetworkListener) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import select
 import shlex
@@ -153,3 +154,39 @@ def witnesses_of(folder: Path) -> list[int]:
             if any(one.readlink() == lock for one in (process / "fd").iterdir()):
                 found.append(int(process.name))
     return found
+
+
+def test_a_rank_that_holds_more_than_its_site_allows_is_ended_with_a_note_of_it(tmp_path: Path) -> None:
+    world_id = f"memory{os.getpid()}"
+    (tmp_path / "log").mkdir()
+    limit = {"most_bytes": 200_000_000, "by": "the profile small"}
+    settings = {"world_id": world_id, "folder": str(tmp_path), "apart": {}, "memory": limit}
+    # What a rank does: it notes its process. The second one is within the limit.
+    program = """
+import json, os, pathlib, socket, sys
+rank, mib, folder = int(sys.argv[1]), int(sys.argv[2]), pathlib.Path(sys.argv[3])
+note = {"rank": rank, "host": socket.gethostname(), "pid": os.getpid()}
+(folder / "new").with_suffix(f".{rank}").write_text(json.dumps(note))
+(folder / "new").with_suffix(f".{rank}").rename(folder / f"rank-{rank}.process")
+held = b"x" * mib * 2**20
+print("up", flush=True)
+sys.stdin.read()
+"""
+    own = {**variables(tmp_path, world_id), "JUPYTER_DDL_RANKS": json.dumps(settings)}
+    with ExitStack() as stack:
+        ranks = []
+        for rank, mib in ((0, 300), (1, 100)):
+            command = [*WITNESSED, sys.executable, "-c", program, str(rank), str(mib), str(tmp_path / "log")]
+            process = subprocess.Popen(command, env=own, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            ranks.append(stack.enter_context(process))
+        assert ranks[0].wait(30) == -signal.SIGKILL
+        excess = json.loads((tmp_path / "log" / "rank-0.excess").read_text())
+        assert 300 * 2**20 < excess.pop("held_bytes") < 400 * 2**20
+        assert excess == {"processes": 1, **limit}
+        assert ranks[1].stdout is not None
+        assert ranks[1].stdout.readline() == b"up\n"
+        with suppress(subprocess.TimeoutExpired):
+            assert not ranks[1].wait(3)
+        assert ranks[1].poll() is None
+        assert not (tmp_path / "log" / "rank-1.excess").exists()
+    wait_gone(*folders(tmp_path, world_id))

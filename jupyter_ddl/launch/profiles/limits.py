@@ -11,6 +11,7 @@ from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.paths import IDLE_STOP_VARIABLE
 from jupyter_ddl.protocol.idle_stop import NEVER, IdleStop, idle_stop_of
 from jupyter_ddl.protocol.idle_stop import seconds_of as seconds_in
+from jupyter_ddl.protocol.memory_limit import MemoryLimit, bytes_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,6 +30,7 @@ class Allowed:
         file: that says so.
         ranks: in all; None for no limit, as for `nodes`.
         idle_stop: the longest time before idle ranks are ended, as the profile writes it; None for no limit.
+        memory_per_rank: what each rank may hold, likewise.
     """
 
     profile: str
@@ -36,6 +38,15 @@ class Allowed:
     ranks: int | None = None
     nodes: int | None = None
     idle_stop: str | None = None
+    memory_per_rank: str | None = None
+
+    @property
+    def memory(self) -> MemoryLimit | None:
+        """What each rank may hold, with who says so; None for no limit."""
+        if self.memory_per_rank is None:
+            return None
+        by = f"the profile {self.profile} (memory_per_rank = {self.memory_per_rank} in {self.file})"
+        return MemoryLimit(bytes_of(self.memory_per_rank), by)
 
     def check(self, *, ranks: int | None = None, nodes: int | None = None) -> None:
         """Check what is asked for; None for what is not known.
@@ -67,7 +78,7 @@ class Allowed:
 def allowed_by(named: Named) -> Allowed:
     """Return the most that a profile allows."""
     limits = named.profile.limits
-    return Allowed(named.name, named.file, limits.ranks, limits.nodes, limits.idle_stop)
+    return Allowed(named.name, named.file, limits.ranks, limits.nodes, limits.idle_stop, limits.memory_per_rank)
 
 
 def idle_stop_in(named: Named | None, given: str | None) -> IdleStop | None:

@@ -47,6 +47,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         time: of a job, written as in `Defaults`.
         clusters: of a user that run when one more is started.
         idle_stop: the longest time without a run before the ranks of a start are ended, as "2h".
+        memory_per_rank: what each rank of a start or a script may hold, with all that it starts, as "8GB".
     """
 
     ranks: int | None = None
@@ -54,6 +55,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     time: str | None = None
     clusters: int | None = None
     idle_stop: str | None = None
+    memory_per_rank: str | None = None
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):

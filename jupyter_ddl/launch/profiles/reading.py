@@ -18,6 +18,7 @@ from jupyter_ddl.launch.profiles.limits import seconds_of
 from jupyter_ddl.launch.profiles.places import check_trusted, profile_files, profile_folders
 from jupyter_ddl.launch.profiles.profile import SUBMITS, Defaults, Limits, Named, Profile
 from jupyter_ddl.protocol.idle_stop import NEVER, idle_stop_of
+from jupyter_ddl.protocol.memory_limit import bytes_of
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -121,6 +122,8 @@ def _check_values(name: str, profile: Profile, file: Path) -> None:
             raise _refused("A time must be HOURS:MINUTES or HOURS:MINUTES:SECONDS.", file, f"{name}.{key} = {value!r}")
         if key.endswith(".idle_stop") and isinstance(value, str):
             _check_idle_stop(name, key, value, file)
+        if key.endswith(".memory_per_rank") and isinstance(value, str):
+            _check_memory(name, key, value, file)
     for variable, value in profile.environment.items():
         if not _VARIABLE.fullmatch(variable) or "\0" in value:
             raise _refused("A variable must have a name that a shell takes.", file, f"{name}.environment.{variable}")
@@ -147,6 +150,13 @@ def _check_idle_stop(name: str, key: str, value: str, file: Path) -> None:
         idle_stop_of(value, received)
     except InvalidInput as error:
         raise _refused(error.rule, file, received, error.remedy) from error
+
+
+def _check_memory(name: str, key: str, value: str, file: Path) -> None:
+    try:
+        bytes_of(value)
+    except InvalidInput as error:
+        raise _refused(error.rule, file, f"{name}.{key} = {value!r}", error.remedy) from error
 
 
 def _refused(rule: str, file: Path, received: str, remedy: str | None = None) -> InvalidInput:
