@@ -51,6 +51,7 @@ class JobOrder:
         threads: likewise.
         environment: variables of the ranks.
         container: the image in which they run; None for none.
+        idle_stop: after how long without a run they, and the job, are ended, as "30m"; None for never.
     """
 
     name: str
@@ -64,6 +65,7 @@ class JobOrder:
     threads: int | None = None
     environment: dict[str, str] = field(default_factory=dict)
     container: str | None = None
+    idle_stop: str | None = None
 
 
 class JobFolder:

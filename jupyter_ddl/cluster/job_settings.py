@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl import paths
-from jupyter_ddl.cluster import occupancy, scratch
+from jupyter_ddl.cluster import scratch
 from jupyter_ddl.cluster.exit_records import recorded
 from jupyter_ddl.cluster.lifecycle import start_cancelled
 from jupyter_ddl.errors import HostUnfit
@@ -128,7 +128,7 @@ def settle(
     # Kernels on other hosts connect to it too.
     address = network.address if spec.served is None else address_towards(spec.served.reached_from)
     environment = launch_environment(found, spec.n, spec.place, network)
-    environment |= occupancy.on_shared_cores(spec) | spec.environment
+    environment |= spec.environment
     # On several hosts each has a witness that makes and clears them; here the lease does, should that be ended.
     temporary = scratch.make(environment) if is_here else scratch.named(world_id)
     if spec.place.image_for_ranks is not None:
@@ -172,6 +172,7 @@ def _rank_command(spec: ClusterSpec, shared: Sequence[Path]) -> list[str]:
 def _rank_environment(
     spec: ClusterSpec, folder: ClusterFolder, world_id: str, apart: Mapping[str, str]
 ) -> dict[str, str]:
+    memory = None if spec.place.is_here or spec.allowed is None else spec.allowed.memory
     settings: dict[str, Any] = {
         "world_id": world_id,
         "n": spec.n,
@@ -182,6 +183,8 @@ def _rank_environment(
         "folder": str(folder.path),
         "apart": dict(apart),
         "is_handed_over": not spec.place.is_here,
+        # For the witness of each host; here the lease sees to it.
+        "memory": None if memory is None else asdict(memory),
     }
     environment = {paths.RANKS_VARIABLE: json.dumps(settings)}
     horovod_dir = paths.horovod_dir()

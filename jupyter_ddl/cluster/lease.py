@@ -5,10 +5,12 @@ It parents controller and mpiexec, through ipyparallel's Cluster, and ends both 
 - its standard input says so, or that a host was lost, or closes, as it does when the kernel at the other end exits or
   is killed (with `--keep` closing is ignored; where a process that the kernel forked still holds the other end, the
   lease sees that it has another parent; one that `head` became is asked for a sign of life by `head_link`),
-- no run has used its ranks for the time of `--idle-stop`, with a kernel or without (`idle_watch`),
+- no run has used its ranks for the time of `--idle-stop`, with a kernel or without (`idle_watch`): with
+  `--keep-variables` the ranks save what cells defined first (`saving_child`),
 - it gets SIGTERM, from the kernel that attached to the cluster, or a request of one on another host,
 - either of the two ends by itself,
-- a rank's process on this host has ended, and mpiexec does not report it within some seconds.
+- a rank's process on this host has ended, and mpiexec does not report it within some seconds,
+- a rank of this host holds more memory than the profile of its start allows (`memory_limits`).
 
 It reports how the cluster ended, at once, to its standard output and the cluster's folder, and leaves no descendant.
 """
@@ -40,7 +42,10 @@ from jupyter_ddl.cluster.folder import ClusterFolder, ending_of
 from jupyter_ddl.cluster.hand_over import HandOver
 from jupyter_ddl.cluster.idle_watch import TICK_S, IdleWatch
 from jupyter_ddl.cluster.lease_process import LOST
+from jupyter_ddl.cluster.memory_limits import LimitedRanks
 from jupyter_ddl.cluster.rank_processes import DeathWatch, RankProcesses
+from jupyter_ddl.cluster.saving_child import SavingChild
+from jupyter_ddl.host import memory_watch
 from jupyter_ddl.host.process_tree import adopt_orphans, end_descendants
 from jupyter_ddl.launch.mpi_job import LOOPBACK
 from jupyter_ddl.launch.schedulers.known import scheduler_of
@@ -100,9 +105,12 @@ class Lease:
         self._heard_s = time.monotonic()
         self._judges: asyncio.Task[None] | None = None
         self._idle: asyncio.Task[None] | None = None
+        self._limited: asyncio.Task[None] | None = None
+        self._saving = SavingChild(folder.name)
         self._hands_over = None if self._spec.place.is_here else HandOver()
         self._apart = apart_files.ApartHosts.of(self._spec.place, self._settings)
-        self._deaths = DeathWatch(RankProcesses(), folder.log_dir, self._left_behind, self._on_rank_end)
+        self._processes = RankProcesses()
+        self._deaths = DeathWatch(self._processes, folder.log_dir, self._left_behind, self._on_rank_end)
 
     def _on_end_request(self, loop: asyncio.AbstractEventLoop) -> None:
         loop.call_soon_threadsafe(self._end_asked, "user")
@@ -122,6 +130,9 @@ class Lease:
         try:
             await self._start()
             ending = await self._ended
+            if self._spec.keep_variables and ending.subject == "idle":
+                is_own = self._idle is not None and self._idle.done()
+                await self._saving.save(is_asked=not is_own)
             self._tell(ending)
         finally:
             await asyncio.to_thread(end_descendants)
@@ -166,6 +177,7 @@ class Lease:
         self._cluster.engine_set.on_stop(self._on_mpiexec_end)
         self._cluster.controller.on_stop(self._on_controller_end)
         self._check_ranks()
+        self._watch_memory()
         if self._hands_over is not None:
             # The controller may end meanwhile, which is reported as such.
             with suppress(TimeoutError, RuntimeError):
@@ -244,6 +256,21 @@ class Lease:
             await asyncio.sleep(TICK_S)
         self._finish(ending)
 
+    def _watch_memory(self) -> None:
+        limit = None if self._spec.allowed is None else self._spec.allowed.memory
+        if limit is not None and self._spec.place.is_here:
+            # Of ranks on several hosts each host's witness does it.
+            limited = LimitedRanks(limit, self._processes, self._settings["world_id"])
+            self._limited = _begun(self._end_when_over(limited))
+
+    async def _end_when_over(self, limited: LimitedRanks) -> None:
+        # In a thread: it reads much, and the kernel must be heard meanwhile.
+        while (excess := await asyncio.to_thread(limited.due)) is None:
+            await asyncio.sleep(memory_watch.TICK_S)
+        # Said before it is done: mpiexec knows of a signal only.
+        self._finish(limited.loss(excess, time.time()))
+        limited.end(excess)
+
     def _on_mpiexec_end(self, data: dict[str, Any]) -> None:
         scheduler, job = scheduler_of(self._spec.place), self._spec.place.job
         if (scheduler is None or job is None) and not self._apart.hosts:
@@ -268,7 +295,8 @@ class Lease:
         recorded = first_end(self._folder.log_dir, self._settings["clock_offsets_s"])
         if recorded is not None:
             # On several hosts mpiexec often names a rank that has lost the first one.
-            self._finish(loss_of(recorded.death, recorded.at_s, oom_kills=recorded.oom_kills, output=tail(output)))
+            kills, excess = recorded.oom_kills, recorded.excess
+            self._finish(loss_of(recorded.death, recorded.at_s, oom_kills=kills, output=tail(output), excess=excess))
             return
         # Where mpiexec names no rank, Linux may have said which ended first.
         first, kills = self._deaths.first, self._out_of_memory.count()
@@ -279,6 +307,8 @@ class Lease:
         self._finish(Fault("lost", "controller", at_s=time.time(), facts=facts))
 
     def _end_asked(self, by: Literal["user", "kernel"]) -> None:
+        # Who asks waits `STOP_TIMEOUT_S`, and then kills this process.
+        self._saving.end()
         is_user = by == "user"
         self._finish(ending_on_request(self._folder.path) if is_user else Fault("stopped", by, at_s=time.time()))
 

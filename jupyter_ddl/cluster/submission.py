@@ -20,6 +20,7 @@ from jupyter_ddl.launch.place import JSRUN, MPIEXEC, Launcher
 from jupyter_ddl.launch.profiles.job_defaults import job_options
 from jupyter_ddl.launch.profiles.reading import profile_named
 from jupyter_ddl.launch.schedulers.scheduler import JobRequest
+from jupyter_ddl.protocol.idle_stop import idle_stop_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,6 +47,7 @@ class Wanted:
     setup: tuple[str, ...] = ()
     container: str | None = None
     launcher: Launcher = MPIEXEC
+    idle_stop: str | None = None
 
     @property
     def ranks(self) -> int:
@@ -77,7 +79,15 @@ class Wanted:
         )
 
 
-def wanted_of(profile: str | None, given: Mapping[str, Any], *, name: str | None, keep: bool, rebuild: bool) -> Wanted:
+def wanted_of(
+    profile: str | None,
+    given: Mapping[str, Any],
+    *,
+    name: str | None,
+    keep: bool,
+    rebuild: bool,
+    idle_stop: str | None = None,
+) -> Wanted:
     """Return what the user requested, with what a profile says where nothing was given.
 
     Args:
@@ -86,6 +96,7 @@ def wanted_of(profile: str | None, given: Mapping[str, Any], *, name: str | None
         name: the cluster's; None for the usual one.
         keep: let the job outlive this kernel.
         rebuild: replace lost ranks in the job.
+        idle_stop: end the job after so long without a run.
 
     Raises:
         InvalidInput: there is no such profile, its launcher sends no jobs, or more is requested than it allows.
@@ -94,7 +105,7 @@ def wanted_of(profile: str | None, given: Mapping[str, Any], *, name: str | None
     fields = {key: value for key, value in given.items() if value is not None}
     if named is not None:
         fields = job_options(named, fields)
-    return Wanted(**fields, name=name, keep=keep, rebuild=rebuild)
+    return Wanted(**fields, name=name, keep=keep, rebuild=rebuild, idle_stop=idle_stop)
 
 
 def submit(wanted: Wanted) -> BatchJob:
@@ -131,6 +142,7 @@ def _order(wanted: Wanted) -> JobOrder:
     check_wanted(wanted)
     check_launcher(wanted, scheduler_here().kind)
     order = batch_job.order_of(name, wanted.ranks, scheduler_here(), keep=wanted.keep, rebuild=wanted.rebuild)
+    order = replace(order, idle_stop=wanted.idle_stop)
     return order if wanted.container is None else replace(order, container=checked_image(wanted.container))
 
 
@@ -141,9 +153,16 @@ def check_wanted(wanted: Wanted) -> None:
         InvalidInput: it breaks a rule.
     """
     check_count("nodes", wanted.nodes, "Pass -N 1 or more.")
+    if wanted.idle_stop is not None:
+        idle_stop_of(wanted.idle_stop, f"--idle-stop {wanted.idle_stop}")
     check_count("ntasks_per_node", wanted.ntasks_per_node, "Pass --ntasks-per-node 1 or more.")
     if wanted.cpus_per_task is not None:
         check_count("cpus_per_task", wanted.cpus_per_task, "Pass --cpus-per-task 1 or more, or leave it out.")
+    for name in ("partition", "account"):
+        value = getattr(wanted, name)
+        if value is not None and not (value and value.isprintable()):
+            # Each is a line of the job's script; what follows a line break there would be run.
+            raise InvalidInput(f"--{name} takes one name.", repr(value), "Leave it out for the site's own.")
     for option in wanted.options:
         if not option.startswith("-") or "\n" in option:
             raise InvalidInput(

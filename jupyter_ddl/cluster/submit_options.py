@@ -38,6 +38,9 @@ def add_submit_options(parser: ArgumentParser) -> None:
     parser.add_argument("--container", metavar="IMAGE", help="run the ranks in this image of Apptainer's")
     parser.add_argument("--launcher", metavar="mpiexec|jsrun", help="what starts them in an LSF job (default: mpiexec)")
     parser.add_argument("--keep", action="store_true", help="let the job outlive this kernel")
+    parser.add_argument(
+        "--idle-stop", metavar="TIME", help="end the job after so long without a run: 45s, 30m, 2h, 1d or never (never)"
+    )
     parser.add_argument("--rebuild", choices=("auto", "never"), default="auto", help="replace lost ranks in the job")
     parser.add_argument(
         "--print", action="store_true", dest="print_script", help="print the job's script, and send nothing"

@@ -27,14 +27,22 @@ from jupyter_ddl.host import untrusted_files
 from jupyter_ddl.host.interrupts import interrupts_noted
 from jupyter_ddl.protocol.codec import decode, encode
 from jupyter_ddl.protocol.number_texts import duration
-from jupyter_ddl.protocol.requests import MESSAGE_TYPE, PullValue, PushValues, Release, ValuesMoved
+from jupyter_ddl.protocol.requests import MESSAGE_TYPE, Release
+from jupyter_ddl.protocol.value_requests import (
+    PullValue,
+    PushValues,
+    SaveVariables,
+    StageVariables,
+    UseVariables,
+    ValuesMoved,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    _Move = PushValues | PullValue
     from jupyter_ddl.protocol.transport import RankTransport
+    from jupyter_ddl.protocol.value_requests import Move
 
 _POLL_S = 0.05
 
@@ -111,6 +119,40 @@ class Transfer:
         # No lock is held here: a value's own code, however long it takes, must not delay other transfers.
         return rebuilt(name, {rank: answers[rank].buffers for rank in ranks})
 
+    def save_variables(self, folder: Path, ranks: Sequence[int]) -> dict[int, Any]:
+        """Have ranks write what their cells defined into a folder; return what each rank kept, and left out.
+
+        Raises:
+            TransferFailed: a rank could not write.
+            ClusterLost: the ranks ended meanwhile.
+            RunInterrupted: an interrupt, or a release, came.
+        """
+        return self._on_each(SaveVariables(secrets.token_hex(8), str(folder)), ranks)
+
+    def load_variables(self, folder: Path, left_out: Sequence[str], ranks: Sequence[int]) -> dict[int, Any]:
+        """Have ranks load what `save_variables` wrote, all or none; return what each could not define again.
+
+        Raises:
+            TransferFailed: a rank could not load its variables: none has any.
+            ClusterLost: the ranks ended meanwhile.
+            RunInterrupted: an interrupt came.
+        """
+        is_wanted = False
+        try:
+            raised = self._on_each(StageVariables(secrets.token_hex(8), str(folder), tuple(left_out)), ranks)
+            is_wanted = True
+        finally:
+            # Where one could not, the others forget theirs.
+            self._on_each(UseVariables(secrets.token_hex(8), is_wanted), ranks)
+        return raised
+
+    def _on_each(self, request: Move, ranks: Sequence[int]) -> dict[int, Any]:
+        answers = self._exchange(request, [], ranks)
+        problems = _problems(answers)
+        if problems:
+            raise TransferFailed(f"Each rank must save, or load, its own variables. Received: {problems}.")
+        return rebuilt("variables", {rank: answer.buffers for rank, answer in answers.items() if answer.buffers})
+
     def release(self, reason: str, at_s: float | None = None) -> None:
         """End the transfers that are running or waiting, as an interrupt does. Safe from any thread.
 
@@ -132,7 +174,7 @@ class Transfer:
                 self._context.destroy(linger=0)
                 self._context = None
 
-    def _exchange(self, request: _Move, buffers: list[Any], ranks: Sequence[int]) -> dict[int, _Answer]:
+    def _exchange(self, request: Move, buffers: list[Any], ranks: Sequence[int]) -> dict[int, _Answer]:
         """Send a request to ranks and wait for the answer of each."""
         answers: dict[int, _Answer] = {}
         self._began_at_s = time.time()
@@ -201,7 +243,7 @@ class Transfer:
             self._socket.close(linger=0)
             self._socket = None
 
-    def _send(self, socket: zmq.Socket[bytes], request: _Move, buffers: list[Any], rank: int) -> None:
+    def _send(self, socket: zmq.Socket[bytes], request: Move, buffers: list[Any], rank: int) -> None:
         message = self._signer.msg(MESSAGE_TYPE, content=encode(request))
         frames = self._signer.serialize(message, ident=f"{self._world_id}.{rank}".encode())
         socket.send_multipart(frames + buffers, copy=False)

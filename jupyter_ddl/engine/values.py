@@ -1,4 +1,4 @@
-"""Sets variables of this rank to values from the kernel, and sends values there.
+"""Sets variables of this rank to values from the kernel, and sends values there; keeps them for the ranks that follow.
 
 Pickling and unpickling run the code of the values' classes: what that raises is the answer, and a release interrupts
 it.
@@ -8,15 +8,17 @@ Runs on: every rank, in the main thread.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.engine.error_text import text_of
+from jupyter_ddl.engine.kept_variables.rank_variables import RankVariables
 from jupyter_ddl.protocol.codec import encode
-from jupyter_ddl.protocol.requests import PullValue, ValuesMoved
+from jupyter_ddl.protocol.value_requests import PullValue, PushValues, SaveVariables, StageVariables, ValuesMoved
 
 if TYPE_CHECKING:
     from jupyter_ddl.engine.guard import Guard
-    from jupyter_ddl.protocol.requests import PushValues
+    from jupyter_ddl.protocol.value_requests import Move
 
 MESSAGE_TYPE = "ddl_values"
 
@@ -34,18 +36,16 @@ class Values:
         self._kernel = kernel
         self._rank = rank
         self._guard = guard
+        self._variables = RankVariables(kernel.shell, guard.names)
 
-    def answer(self, request: PushValues | PullValue, stream: Any, identities: Any, message: dict[str, Any]) -> None:
+    def answer(self, request: Move, stream: Any, identities: Any, message: dict[str, Any]) -> None:
         """Do what is asked for, and send the answer to the socket that asked."""
         buffers: list[Any] = []
         error = None
         released: list[str] = []
         try:
             with self._guard.interruptible(request.move) as released:
-                if isinstance(request, PullValue):
-                    buffers = self._pickled(request.name)
-                else:
-                    self._set(request, message["buffers"])
+                buffers = self._moved(request, message)
         except BaseException as raised:  # noqa: BLE001  a value's own code may raise SystemExit too; the kernel waits
             buffers, error = [], f"{type(raised).__name__}: {text_of(raised)}"
         self._kernel.session.send(
@@ -57,12 +57,20 @@ class Values:
             buffers=buffers,
         )
 
-    def _pickled(self, name: str) -> list[Any]:
-        from ipyparallel.serialize import serialize_object
-
-        # The cluster's own user asks, who may run any cell here.
-        pickled: list[Any] = serialize_object(eval(name, self._namespace))  # noqa: S307
-        return pickled
+    def _moved(self, request: Move, message: dict[str, Any]) -> list[Any]:
+        """Do what is asked for; return the buffers of the answer."""
+        if isinstance(request, PushValues):
+            self._set(request, message["buffers"])
+            return []
+        if isinstance(request, PullValue):
+            # The cluster's own user asks, who may run any cell here.
+            return _pickled(eval(request.name, self._namespace))  # noqa: S307
+        if isinstance(request, SaveVariables):
+            return _pickled(self._variables.save(Path(request.folder)))
+        if isinstance(request, StageVariables):
+            return _pickled(self._variables.stage(Path(request.folder), request.left_out))
+        self._variables.use(is_wanted=request.is_wanted)
+        return []
 
     def _set(self, request: PushValues, buffers: list[Any]) -> None:
         from ipyparallel.serialize import deserialize_object
@@ -83,6 +91,13 @@ class Values:
     def _namespace(self) -> dict[str, Any]:
         namespace: dict[str, Any] = self._kernel.shell.user_ns
         return namespace
+
+
+def _pickled(value: object) -> list[Any]:
+    from ipyparallel.serialize import serialize_object
+
+    pickled: list[Any] = serialize_object(value)
+    return pickled
 
 
 def _assign(target: str, value: Any, namespace: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@
 | `attempt`, `incarnation` | what the state holds: an attempt to bring up ranks, the current ranks |
 | `bring_up`, `rebuilder`, `setup_cells`, `settling` | starting ranks, in place of lost ones too; cells wait for them |
 | `exported` | where ranks start in the job of an exported notebook |
+| `restored_variables` | what new ranks have again of those that were ended as idle |
 | `rebuild_choice` | what becomes of lost ranks |
 | `active_runs`, `run_follower`, `run_views`, `run_result` | a run from its first event to what it returns or raises |
 | `release_policy`, `run_release` | when ranks are released and given up; what carries that out |

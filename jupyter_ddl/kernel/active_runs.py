@@ -129,8 +129,12 @@ class ActiveRuns:
 
     @property
     def uses_horovod(self) -> bool:
-        """Whether code on the ranks has called `hvd.init()`."""
+        """Whether code on the ranks has called `hvd.init()`, or variables of such ranks are on them."""
         return self._horovod.is_used
+
+    def expect_horovod(self) -> None:
+        """Note that variables of ranks that have called `hvd.init()` are on these: code may need it without."""
+        self._horovod.is_used = True
 
     def follow(self, run: Run, release: Callable[[str], None]) -> None:
         """Have `release` called with the reason where all runs are released; it must end this one."""

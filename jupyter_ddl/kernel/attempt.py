@@ -29,7 +29,7 @@ class Ending:
     earlier: frozenset[Attempt]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Attempt:
     """One attempt to bring up ranks: a start, a restart or a rebuild. A later one, or a stop, cancels it.
 
@@ -37,11 +37,13 @@ class Attempt:
         spec: which ranks.
         ending: what must have ended before.
         given_up: set when it is cancelled.
+        report: what the next cell shows of it; None for nothing.
     """
 
     spec: ClusterSpec
     ending: Ending
     given_up: threading.Event = field(default_factory=threading.Event)
+    report: str | None = None
 
 
 @dataclass(frozen=True)

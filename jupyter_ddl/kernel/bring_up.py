@@ -82,4 +82,4 @@ def starting(
             raise start_cancelled() from error
         raise
     finally:
-        lifecycle.settle(attempt, outcome)
+        lifecycle.settle(attempt, outcome, attempt.report)

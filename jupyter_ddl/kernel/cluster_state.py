@@ -44,6 +44,7 @@ def cluster_state(now: Snapshot) -> ClusterState:
         "ranks": ranks,
         "ends_at_s": ends_at_s(now),
         "idle_ends_at_s": idle_ends_at_s(now),
+        "keeps_variables": now.spec.keep_variables,
         "job": job_title(now.spec),
         "held": held_sentence(held),
     }

@@ -64,6 +64,7 @@ def start(
     framework: str = AUTO,
     standby: str = NEVER,
     idle_stop: str | None = None,
+    keep_variables: bool = False,
     sklearn: str | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Session:
@@ -95,6 +96,7 @@ def start(
             are lost or restarted; `%ddl start` does.
         idle_stop: end the ranks after so long without a run, with this process or without: "45s", "30m", "2h", "1d", or
             "never"; by default as the profile, or the variable, says.
+        keep_variables: before that, save what cells defined there and can be pickled; `Session.restart` loads it.
         sklearn: what accelerates scikit-learn on the ranks: "intelex" (scikit-learn-intelex), "cuml", or "none".
         progress: called with a sentence at each step.
 
@@ -129,7 +131,8 @@ def start(
     )
     chosen = imported(sys.modules) if framework == AUTO else framework
     ends = idle_stop_in(named, idle_stop)
-    spec = plan(options.n, gpus, options.threads, name, options.env, keep, oversubscribe, place, chosen, standby, ends)
+    given_first = options.n, gpus, options.threads, name, options.env, keep, oversubscribe, place, chosen, standby, ends
+    spec = plan(*given_first, keep_variables=keep_variables)
     if named is not None:
         allowed = allowed_by(named)
         spec = limited(spec, allowed if job is None else replace(allowed, idle_stop=None))
@@ -176,6 +179,7 @@ def submit(
     launcher: str | None = None,
     keep: bool = False,
     rebuild: bool = True,
+    idle_stop: str | None = None,
     profile: str | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Session:
@@ -197,6 +201,7 @@ def submit(
         launcher: what starts them in a job of LSF: "jsrun", or "mpiexec", the default.
         keep: let the job outlive this kernel, for `attach` to find.
         rebuild: replace lost ranks, in the job, without being asked.
+        idle_stop: end the job after so long without a run, with this kernel or without: "45s", "30m", "2h", "1d".
         profile: of a site's or a user's file; what is given here wins over what it says.
         progress: called with a sentence at each step, and while the job waits with its place in the queue.
 
@@ -227,6 +232,7 @@ def submit(
         name=name,
         keep=keep,
         rebuild=rebuild,
+        idle_stop=idle_stop,
     )
     return submitted(wanted, progress)
 

@@ -27,7 +27,9 @@ def with_last_seen(fault: Fault, last: MetricsSample | None = None, last_words: 
         last_words: the lines that it printed last.
     """
     facts = fault.facts
-    cause, evidence = likely_cause(facts.signum, facts.oom_kills, last_words)
+    cause, evidence = fault.cause, ""
+    if facts.excess is None:
+        cause, evidence = likely_cause(facts.signum, facts.oom_kills, last_words)
     facts = replace(facts, evidence=evidence)
     if last is not None:
         seen = LastSample(

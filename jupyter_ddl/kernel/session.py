@@ -26,6 +26,7 @@ from jupyter_ddl.kernel.cluster_lifecycle import ClusterLifecycle
 from jupyter_ddl.kernel.cluster_state import cluster_state, fault_of_loss, why_not_ready
 from jupyter_ddl.kernel.rebuild_choice import SHRINK, checked_rebuild
 from jupyter_ddl.kernel.rebuilder import Rebuilder
+from jupyter_ddl.kernel.restored_variables import restore
 from jupyter_ddl.kernel.run_follower import Follower
 from jupyter_ddl.kernel.settling import usable_ranks, wait_settled
 from jupyter_ddl.kernel.setup_cells import SetupCell, SetupCells
@@ -162,6 +163,11 @@ class Session:
     def idle_count(self) -> IdleCount | None:
         """The count until the ranks are ended as idle; None where they are not. Its `restart` counts from then on."""
         return self._ranks.runs.idle_count
+
+    @property
+    def keeps_variables(self) -> bool:
+        """Whether what cells defined is saved before the ranks are ended as idle, for `restart`."""
+        return self._cluster.spec.keep_variables
 
     @property
     def note(self) -> str:
@@ -372,13 +378,22 @@ class Session:
         """The ranks that are held in the debugger now, and where."""
         return self._ranks.runs.held()
 
-    def restart(self, progress: Callable[[str], None] = lambda _: None, **other: Any) -> str:
-        """End the ranks and start new ones with the same settings, but for `other` (see `start`). Variables are lost.
+    def restart(
+        self, progress: Callable[[str], None] = lambda _: None, *, reports_later: bool = False, **other: Any
+    ) -> str:
+        """End the ranks and start new ones with the same settings, but for `other` (see `start`).
 
+        Variables are lost, but for those that ranks with `keep_variables` saved before they were ended as idle.
         Safe from any thread: a running cell ends with ClusterLost, and a later one waits for the new ranks.
 
+        Args:
+            progress: called with a sentence at each step.
+            reports_later: the next cell shows what is returned, too: no cell shows it now.
+            other: arguments of `start`.
+
         Returns:
-            A sentence on the setup cells, which ran again; empty where there are none.
+            Sentences on the setup cells, which ran again, and on the variables that the ranks before kept when they
+            were ended as idle; empty where there are none.
 
         Raises:
             InvalidInput: what is given breaks a rule, or is more than the profile of the start allows.
@@ -392,6 +407,7 @@ class Session:
                 "Pass no options, or %ddl stop and %ddl submit.",
             )
         rebuild = checked_rebuild(other.pop("rebuild")) if "rebuild" in other else None
+        before, uses_horovod = self.world_id, self._ranks.runs.uses_horovod
         new = replanned(self._cluster.spec, other)
         # Before the old ranks end: where `start` refused after that, no ranks would be left.
         check_free(new)
@@ -400,7 +416,11 @@ class Session:
         with starting(self._lifecycle, new, "restart", progress) as (attempt, step):
             step("ending the ranks")
             bring_up(self._lifecycle, attempt, self._launch, step)
-            return self._setup_cells.replay(step).strip()
+            replayed = self._setup_cells.replay(step).strip()
+            kept = restore(before, self._ranks, step, uses_horovod=uses_horovod)
+            told = "\n".join(filter(None, [replayed, kept]))
+            attempt.report = told if told and reports_later else None
+            return told
 
     def stop(self) -> None:
         """End the ranks and wait until they are gone; a running cell ends too. Safe to call twice, from any thread."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jupyter_ddl.cluster import kept_variables
 from jupyter_ddl.errors import ClusterError, ClusterLost, DdlError, NoCluster, RunInterrupted
 from jupyter_ddl.host.interrupts import interrupts_noted
 from jupyter_ddl.kernel.cluster_transitions import LifecycleState
@@ -67,8 +68,14 @@ def usable_ranks(lifecycle: ClusterLifecycle) -> Incarnation:
     if now.state is LifecycleState.STOPPED or (lost is not None and lost.asked):
         name = now.incarnation.cluster.spec.name
         if lost is not None and lost.fault.subject == "idle":
-            how = f"{describe(lost.fault)}; what its cells defined is lost"
-            raise NoCluster(f"Ranks must run. Received: the cluster {name!r} was {how}. %ddl restart starts it again.")
+            kept = kept_variables.read(now.incarnation.cluster.world_id)
+            is_lost = kept is None or kept.problem is not None
+            how = f"{describe(lost.fault)}; what its cells defined is {'lost' if is_lost else 'kept'}"
+            again = "%ddl restart starts it again" + ("" if is_lost else ", with its variables")
+            if now.incarnation.cluster.spec.served is not None:
+                # The job has ended with them.
+                again = "%ddl submit sends another job"
+            raise NoCluster(f"Ranks must run. Received: the cluster {name!r} was {how}. {again}.")
         raise NoCluster(f"Ranks must run. Received: the cluster {name!r} was stopped. Start one with %ddl start.")
     if lost is not None:
         raise ClusterLost(f"Ranks must run. Received: {describe(lost.fault)}\n{render_remedy(runs.remedy)}")

@@ -164,4 +164,6 @@ def _summary(
         fault_at_s=known.fault_at_s,
         is_elsewhere=folder.is_elsewhere and spec.served is None,
         idle_stop_s=None if spec.idle_stop is None else spec.idle_stop.after_s,
+        # Only the kernel that started them loads them again.
+        keeps_variables=spec.keep_variables and not folder.is_orphan(),
     )

@@ -46,6 +46,16 @@ def devices_text(cluster: ClusterSummary) -> str:
     return f"GPU {','.join(cluster.devices)}" if cluster.devices else "GPUs of their hosts"
 
 
+def loss_text(idle: Sequence[ClusterSummary]) -> str:
+    """Return what becomes of the variables of clusters that are to be stopped as idle."""
+    if not any(cluster.keeps_variables for cluster in idle):
+        return "What their cells defined is lost."
+    kept = "saved, and %ddl restart in its notebook loads it again"
+    if all(cluster.keeps_variables for cluster in idle):
+        return f"What their cells defined is {kept}."
+    return f"What their cells defined is lost, but for those that keep variables: there it is {kept}."
+
+
 def outcome_text(outcome: StopOutcome) -> str:
     """Return what became of a cluster that was to be stopped."""
     return _OUTCOMES[outcome]
@@ -71,6 +81,8 @@ def _cells(cluster: ClusterSummary, now_s: float) -> tuple[str, ...]:
     idle = cluster.state if cluster.idle_s is None else duration(cluster.idle_s)
     if cluster.idle_s is not None and cluster.idle_stop_s is not None:
         idle += f", ends in {time_left(cluster.idle_stop_s - cluster.idle_s)}"
+    if cluster.keeps_variables:
+        idle += ", keeps variables"
     fault = NOTHING
     if cluster.fault_kind is not None:
         ago = "" if cluster.fault_at_s is None else f", {time_left(now_s - cluster.fault_at_s)} ago"

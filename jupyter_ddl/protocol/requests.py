@@ -8,7 +8,9 @@ from typing import Any, ClassVar
 from jupyter_ddl.protocol.cell_options import CellOptions
 from jupyter_ddl.protocol.codec import Int64, Wire
 from jupyter_ddl.protocol.events import CollectiveStalled  # noqa: TC001  get_type_hints reads it
+from jupyter_ddl.protocol.memory_limit import MemoryLimit  # noqa: TC001  get_type_hints reads it
 from jupyter_ddl.protocol.task_requests import DropArrays, EndTasks, KeepArray, RunTask
+from jupyter_ddl.protocol.value_requests import Move
 
 # Of the messages that carry a request, on ipyparallel's channels to a rank.
 MESSAGE_TYPE = "ddl_request"
@@ -57,6 +59,7 @@ class RunScript(Wire):
         threads: TensorFlow's threads on each rank; None for its share of its host's cores.
         options: the script's.
         oversubscribe: several ranks may share a GPU of their host.
+        memory: what each rank may hold, for the relay beside it; None for no limit, or where the terminal sees to it.
     """
 
     type: ClassVar[str] = "run_script"
@@ -68,6 +71,7 @@ class RunScript(Wire):
     threads: Int64 | None
     options: CellOptions
     oversubscribe: bool = False
+    memory: MemoryLimit | None = None
 
 
 @dataclass(frozen=True)
@@ -278,54 +282,6 @@ class DescribeHost(Wire):
     type: ClassVar[str] = "describe_host"
 
 
-@dataclass(frozen=True)
-class PushValues(Wire):
-    """Set variables to the values in the message's buffers; answer with ValuesMoved, on the same socket.
-
-    Attributes:
-        move: identifies this request; the answer has it too, and a Release of it interrupts the rank.
-        names: the variables.
-        frames: how many of the message's buffers each value takes, in the order of `names`.
-    """
-
-    type: ClassVar[str] = "push_values"
-    move: str
-    names: tuple[str, ...]
-    frames: tuple[Int64, ...]
-
-
-@dataclass(frozen=True)
-class PullValue(Wire):
-    """Answer with ValuesMoved, on the same socket, and a variable's value in the message's buffers.
-
-    Attributes:
-        move: as of PushValues.
-        name: the variable, or an expression of variables.
-    """
-
-    type: ClassVar[str] = "pull_value"
-    move: str
-    name: str
-
-
-@dataclass(frozen=True)
-class ValuesMoved(Wire):
-    """A rank's answer to PushValues or PullValue.
-
-    Attributes:
-        move: which.
-        rank: whose answer.
-        error: what pickling or unpickling raised there, as `NAME: text`; None where nothing did.
-        released: the reason of the Release that interrupted it; None where none did.
-    """
-
-    type: ClassVar[str] = "values_moved"
-    move: str
-    rank: Int64
-    error: str | None = None
-    released: str | None = None
-
-
 Request = (
     RunCell
     | PrepareHorovod
@@ -340,8 +296,7 @@ Request = (
     | LookUp
     | DebugRank
     | DescribeHost
-    | PushValues
-    | PullValue
+    | Move
     | RunTask
     | KeepArray
     | DropArrays

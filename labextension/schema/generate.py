@@ -187,6 +187,7 @@ _CLUSTER: hub_messages.ClusterState = {
     "ranks": _RANKS,
     "ends_at_s": 1767182640.0,
     "idle_ends_at_s": 1767182700.0,
+    "keeps_variables": True,
     "job": "Slurm job 12",
     "held": "Rank 1 is held in the debugger, at line 3 of a cell.",
 }

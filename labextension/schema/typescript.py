@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _FIELD = (
     "export interface Field {",
     "  readonly kind: 'string' | 'number' | 'boolean' | 'array' | 'object' | 'any';",
-    "  readonly nullable: boolean;",
+    "  readonly nullable?: true;",
     "  readonly default?: unknown;",
     "  /** What the object, or each item of the array, has. */",
     "  readonly of?: Readonly<Record<string, Field>>;",
@@ -106,7 +106,9 @@ def _names(texts: Iterator[str]) -> dict[str, str]:
     names: dict[str, str] = {}
     for text in texts:
         field = json.loads(text)
-        name = ("OPTIONAL_" if "default" in field else "") + ("NULLABLE_" if field["nullable"] else "") + field["kind"]
+        name = (
+            ("OPTIONAL_" if "default" in field else "") + ("NULLABLE_" if "nullable" in field else "") + field["kind"]
+        )
         same = sum(one.startswith(name.upper()) for one in names.values())
         names[text] = name.upper() + (f"_{same + 1}" if same else "")
     return names
@@ -130,7 +132,8 @@ def _checked(hint: Any) -> dict[str, Any]:
     plain = schema_of(arguments[0] if is_union else hint)
     simple = "object" if "$ref" in plain else plain.get("type", "any")
     kind = "number" if "anyOf" in plain else "string" if "enum" in plain else simple
-    checked = {"kind": "number" if kind == "integer" else kind, "nullable": len(arguments) < len(get_args(hint))}
+    is_nullable = len(arguments) < len(get_args(hint))
+    checked = {"kind": "number" if kind == "integer" else kind, **({"nullable": True} if is_nullable else {})}
     # Only what the hub has checked before is looked into; an event's parts are the rank's.
     inner = next((one for one in (hint, *get_args(hint)) if is_typeddict(one)), None)
     return checked if inner is None else checked | {"of": {n: _checked(h) for n, h in _hints(inner).items()}}

@@ -23,7 +23,7 @@ function parsed(value: unknown): ToBrowser {
 const RAISED = examples.find((example) => example.type === 'kernel_state' && example.fault)?.fault as unknown as Fault;
 const faultOf = (text: string): Fault => ({ ...RAISED, text });
 const state = (more: Partial<KernelState> = {}): KernelState => {
-  const cluster = { name: 'default', state: 'idle', note: '', step: null, world_size: 2, ranks: [], ends_at_s: null, idle_ends_at_s: null, job: null, held: null } as const;
+  const cluster = { name: 'default', state: 'idle', note: '', step: null, world_size: 2, ranks: [], ends_at_s: null, idle_ends_at_s: null, keeps_variables: false, job: null, held: null } as const;
   return { type: 'kernel_state', kernel: 'k', pid: 1, cluster, run: null, fault: null, whole_notebook: false, ...more };
 };
 const notice = (more: Partial<Notice> = {}): Notice => {

@@ -6,7 +6,7 @@ import { FakeServer } from './fake_server';
 
 const WIRE = {
   ...{ id: 'h/a', user: 'alice', server: '', name: 'a', world_size: 2, devices: ['0', '1'], is_on_cores: false, hosts: ['n1'], job: null },
-  ...{ start_s: 1e9, state: 'idle', idle_s: 3600, fault_kind: 'lost', fault_at_s: 2e9, is_elsewhere: false },
+  ...{ start_s: 1e9, state: 'idle', idle_s: 3600, fault_kind: 'lost', fault_at_s: 2e9, is_elsewhere: false, keeps_variables: false },
 };
 const A = overviewOf({ clusters: [WIRE] }).clusters[0]!;
 const RUNS: ClusterSummary = { ...A, id: 'h/b', name: 'b', user: 'bob', state: 'running', idle_s: null, world_size: 10, start_s: 2e9, fault_kind: null, fault_at_s: null };

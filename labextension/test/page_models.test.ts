@@ -19,7 +19,7 @@ const KERNEL: KernelState = {
   type: 'kernel_state',
   kernel: 'k',
   pid: 1,
-  cluster: { name: 'first', state: 'idle', note: '', step: null, world_size: 1, ranks: [], ends_at_s: null, idle_ends_at_s: null, job: null, held: null },
+  cluster: { name: 'first', state: 'idle', note: '', step: null, world_size: 1, ranks: [], ends_at_s: null, idle_ends_at_s: null, keeps_variables: false, job: null, held: null },
   run: null,
   fault: null,
   whole_notebook: false,

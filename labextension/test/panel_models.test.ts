@@ -201,6 +201,7 @@ describe('a cell that wanted ranks', () => {
   it.each([
     [error('NoCluster', 'Ranks must run before a cell can go to them. Received: no cluster.'), '%ddl start'],
     [error('NoCluster', "Ranks must run. Received: the cluster 'a' was stopped by --idle-stop 30m, after 30 min 0 s without a run; what its cells defined is lost. %ddl restart starts it again."), '%ddl restart'],
+    [error('NoCluster', "Ranks must run. Received: the cluster 'a' was stopped by --idle-stop 30m, after 30 min 0 s without a run; what its cells defined is kept. %ddl restart starts it again, with its variables."), '%ddl restart'],
     [error('NoCluster', "Ranks must run. Received: the cluster 'a' was stopped. Start one with %ddl start."), null],
     [error('UsageError', 'Cell magic `%%distributed` not found.'), '%ddl start'],
     [{ 'application/vnd.jupyter.stderr': 'UsageError: Cell magic `%%distributed` not found.\n' }, '%ddl start'],
@@ -220,7 +221,7 @@ describe('a cell that wanted ranks', () => {
 describe('ranks in the panel', () => {
   const rank = { rank: 0, local_rank: 0, host: 'h', pid: 7, device: 'CPU', threads: 1, state: 'running' } as const;
   const cluster: ClusterState = {
-    ...{ name: 'default', state: 'running', note: '', step: null, world_size: 3, ends_at_s: null, idle_ends_at_s: null, job: null, held: null },
+    ...{ name: 'default', state: 'running', note: '', step: null, world_size: 3, ends_at_s: null, idle_ends_at_s: null, keeps_variables: false, job: null, held: null },
     ranks: [rank, { ...rank, rank: 1, state: 'lost' }, { ...rank, rank: 2, state: 'silent' }],
   };
 
@@ -367,7 +368,7 @@ describe('runs on disk', () => {
 
 describe('clusters with no kernel', () => {
   const kept = ['a', 'b'].map((name) => ({ name, world_size: 2, devices: [], start_s: 1 }));
-  const cluster = { name: 'b', state: 'idle', note: '', step: null, world_size: 2, ranks: [], ends_at_s: null, idle_ends_at_s: null, job: null, held: null } as const;
+  const cluster = { name: 'b', state: 'idle', note: '', step: null, world_size: 2, ranks: [], ends_at_s: null, idle_ends_at_s: null, keeps_variables: false, job: null, held: null } as const;
   const kernel: KernelState = { type: 'kernel_state', kernel: 'k', pid: 1, cluster, run: null, fault: null, whole_notebook: false };
 
   it('are those that no kernel has attached to', () => {

@@ -74,7 +74,7 @@ describe('what ranks do', () => {
     model.handle({ type: 'run_started', run: 'r', ranks: [0], world_size: 1, at_s: 0 });
     model.handle({ type: 'straggler', run: 'r', rank: 0, at_s: 3, is_straggler: true, ratio: 1.6, spends_on: 'compute' });
     const ranks = [{ rank: 0, local_rank: 0, host: 'a', device: 'CPU', threads: 1, pid: 1, state: 'running' as const }];
-    const cluster: ClusterState = { name: 'c', state: 'running', note: '', step: null, ends_at_s: null, idle_ends_at_s: null, job: null, held: null, world_size: 1, ranks };
+    const cluster: ClusterState = { name: 'c', state: 'running', note: '', step: null, ends_at_s: null, idle_ends_at_s: null, keeps_variables: false, job: null, held: null, world_size: 1, ranks };
     expect([GERMAN, CZECH].map((words) => rankRows(cluster, model, words)[0]!.slowIn)).toEqual(['langsamer: Rechnen', 'pomalejší: výpočet']);
     expect(headingParts(3, '', '', 2, CZECH)).toEqual(['3 ranky', '2 chyby']);
     const sent = { network_received_bytes_per_s: 1e9, network_sent_bytes_per_s: 2e9 };

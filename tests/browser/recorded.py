@@ -212,11 +212,16 @@ class Kept:
         self.tick(time.monotonic())
 
 
-def feed(view: View, ranks: int, seconds: int, pace_s: float = 1.0, past: int = 0) -> None:
-    """Let a view see a run as it happens: `past` seconds at once, and then a second of it every `pace_s`."""
+def feed(view: View, ranks: int, seconds: int, pace_s: float = 1.0, past: int = 0, enough: Path | None = None) -> None:
+    """Let a view see a run as it happens: `past` seconds at once, and then a second of it every `pace_s`.
+
+    It ends earlier once the file `enough` is there.
+    """
     view.handle(started(ranks))
     view.handle(OutputChunk(RUN, 0, "stderr", f"{HOSTILE}\n", n=1))
     for at in range(1, seconds + 1):
+        if enough is not None and enough.exists():
+            break
         events = list(second(ranks, at))
         began_s = time.monotonic()
         handled = 0

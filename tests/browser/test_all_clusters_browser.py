@@ -86,6 +86,7 @@ def test_all_clusters_are_listed_sorted_and_stopped(lab: Lab, page: Page, tmp_pa
     dialog = page.locator(".jp-Dialog")
     assert dialog.locator(".jp-Dialog-header").inner_text() == "Stop 1 idle cluster?"
     assert f"default of {user}, idle for " in dialog.inner_text()
+    assert "What their cells defined is lost. One that is used until then is left." in dialog.inner_text()
     # Enter cancels.
     page.keyboard.press("Enter")
     dialog.wait_for(state="detached")
@@ -104,3 +105,12 @@ def test_all_clusters_are_listed_sorted_and_stopped(lab: Lab, page: Page, tmp_pa
     run_cell(page)
     told = page.locator(".jp-OutputArea-output").filter(has_text=f"the cluster 'default' was stopped by {user}, after ")
     told.first.wait_for(timeout=30_000)
+
+    # Another's end loses nothing.
+    ask_kernel(page, "%ddl restart --idle-stop 2h --keep-variables")
+    command(page, "jupyter-ddl:all-clusters")
+    expect(row).to_have_count(1, timeout=30_000)
+    stop.click()
+    said = "What their cells defined is saved, and %ddl restart in its notebook loads it again. One that is used until "
+    assert said in dialog.inner_text()
+    page.keyboard.press("Enter")

@@ -45,6 +45,8 @@ def test_the_panel_counts_down_and_keeps_the_ranks(lab: Lab, notebook: Page) -> 
         kernel.tell(ranks, idle_ends_at_s=time.time() + 1800)
         expect(left).to_have_text("Idle: ended in 30 min")
         expect(keep).to_be_hidden()
+        kernel.tell(ranks, idle_ends_at_s=time.time() + 1800, keeps_variables=True)
+        expect(left).to_have_text("Idle: ended in 30 min · variables are kept")
         kernel.tell(ranks, state="running")
         expect(left).to_be_hidden()
 
@@ -68,4 +70,42 @@ def test_the_cell_after_their_end_has_a_button_that_starts_them_again(lab: Lab, 
     expect(button).to_have_attribute("title", "Executes %ddl restart in the kernel, and then the cell")
     button.click()
     output.filter(has_text="again 2").first.wait_for(timeout=START_MS)
+    ask_kernel(page, "%ddl stop")
+
+
+DEFINED = """%%distributed
+import threading
+offset = 10 * rank
+lock = threading.Lock()
+print('defined')"""
+
+
+def test_the_button_brings_back_what_cells_defined_and_the_cell_says_what_is_missing(
+    lab: Lab, notebook: Page, tmp_path: Path
+) -> None:
+    page = notebook
+    lab.wait_until_idle(page)
+    leave_out_tensorflow(page, tmp_path)
+    panel = show_panel(page)
+    output = page.locator(".jp-OutputArea-output")
+    lab.set_code(page, "%load_ext jupyter_ddl\n%ddl start -n 2 --idle-stop 6s --keep-variables")
+    run_cell(page)
+    panel.get_by_role("timer").filter(has_text=" · variables are kept").wait_for(timeout=START_MS)
+    lab.set_code(page, DEFINED)
+    run_cell(page)
+    output.filter(has_text="defined").first.wait_for(timeout=30_000)
+    page.get_by_role("alert").filter(has_text="stopped by --idle-stop 6s, after ").first.wait_for(timeout=40_000)
+    lab.set_code(page, "%%distributed\nprint('offset', offset + 1)")
+    run_cell(page)
+    output.filter(has_text="%ddl restart starts it again, with its variables.").first.wait_for(timeout=30_000)
+    page.locator(".ddl-start-offer").get_by_role("button").click()
+    output.filter(has_text="offset 11").first.wait_for(timeout=START_MS)
+    told = output.filter(has_text="The variables of the ranks before are back (")
+    expect(told).to_have_count(1)
+    said = "): offset. Random numbers are drawn from new seeds.\nNot kept, run their cells again:\n  lock: TypeError: "
+    expect(told).to_contain_text(said)
+    # Once.
+    run_cell(page)
+    expect(told).to_have_count(0)
+    output.filter(has_text="offset 11").first.wait_for(timeout=30_000)
     ask_kernel(page, "%ddl stop")

@@ -41,6 +41,7 @@ class ToldKernel:
         state: str = "idle",
         name: str = "default",
         idle_ends_at_s: float | None = None,
+        keeps_variables: bool = False,
         **more: Any,
     ) -> None:
         """Say what ranks there are; `fault` is its text."""
@@ -53,6 +54,7 @@ class ToldKernel:
             "ranks": ranks,
             "ends_at_s": None,
             "idle_ends_at_s": idle_ends_at_s,
+            "keeps_variables": keeps_variables,
             "job": None,
             "held": None,
         }

@@ -20,7 +20,7 @@ from jupyter_ddl.cluster.spec import ClusterSpec
 from jupyter_ddl.cluster.use_lock import UseLock, is_used, kept_from_use, last_use_s
 from jupyter_ddl.host import process_identity
 from jupyter_ddl.oversight import clusters, stopping
-from jupyter_ddl.oversight.table import clusters_table
+from jupyter_ddl.oversight.table import clusters_table, loss_text
 from jupyter_ddl.protocol.cluster_summaries import ClusterSummary, StopRequest
 from jupyter_ddl.protocol.events import RankFinished, RunFinished
 from jupyter_ddl.protocol.faults import Facts, Fault
@@ -240,6 +240,28 @@ def test_the_table_has_a_line_a_cluster() -> None:
         ["alice", "b?", "(job", "12)", "2", "cores", "w,x,y", "and", "1", "more", *since(1.8e9), "running", "-"],
     ]
     assert clusters_table([]) == "No cluster runs."
+
+
+def test_what_becomes_of_the_variables_is_said_as_it_is(
+    folder: ClusterFolder, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost = the_one()
+    assert not lost.keeps_variables
+    for spec, pid in ((replace(SPEC, keep_variables=True), os.getppid()), (SPEC, 4711)):
+        monkeypatch.setattr(ClusterFolder, "spec", lambda _, spec=spec: spec)
+        monkeypatch.setattr(ClusterFolder, "is_orphan", lambda _, pid=pid: pid == 4711)
+        assert main(["clusters", "--stop-idle", "30m"]) == 1
+        told = capsys.readouterr().err
+        assert ("What their cells defined is lost. One" in told) == (spec is SPEC)
+        assert ("1 h 00 min, keeps variables" in told) == (spec is not SPEC)
+    kept = replace(lost, keeps_variables=True)
+    again = "saved, and %ddl restart in its notebook loads it again."
+    assert loss_text([kept, kept]) == f"What their cells defined is {again}"
+    said = f"What their cells defined is lost, but for those that keep variables: there it is {again}"
+    assert loss_text([kept, lost]) == said
+    # The kernel that would load them is gone.
+    monkeypatch.setattr(ClusterFolder, "spec", lambda _: replace(SPEC, keep_variables=True))
+    assert not the_one().keeps_variables
 
 
 def since(at_s: float) -> list[str]:

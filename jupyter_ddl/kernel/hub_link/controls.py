@@ -131,8 +131,8 @@ def _stop(session: Session, _: dict[str, Any]) -> None:
 
 
 def _restart(session: Session, _: dict[str, Any]) -> str:
-    """Return the report of the setup cells; empty where there are none."""
-    return session.restart()
+    """Return the report of the setup cells and of variables that were kept; the next cell shows it."""
+    return session.restart(reports_later=True)
 
 
 def _keep(session: Session, _: dict[str, Any]) -> None:

@@ -81,6 +81,7 @@ class DdlMagics(Magics):
             framework=arguments.framework or AUTO,
             standby=arguments.standby or os.environ.get(STANDBY_VARIABLE) or standby.AUTO,
             idle_stop=arguments.idle_stop,
+            keep_variables=arguments.keep_variables,
             progress=progress,
         )
         self._started = session, arguments
@@ -94,19 +95,22 @@ class DdlMagics(Magics):
             name: getattr(arguments, name) for name in ("n", "gpus", "threads", "framework", "standby", "idle_stop")
         }
         changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-        if arguments.oversubscribe:
-            changes["oversubscribe"] = True
+        for switch in ("oversubscribe", "keep_variables"):
+            if getattr(arguments, switch):
+                changes[switch] = True
         if arguments.rebuild is not None:
             changes["rebuild"] = BY_OPTION[arguments.rebuild]
         progress = Progress()
         self._started = None
         replayed = session.restart(progress, env=_environment(arguments), **changes)
-        progress.conclude("\n".join(filter(None, [session.note, replayed, status_table(session.ranks)])))
+        progress.conclude(
+            "\n".join(filter(None, [session.note, *_idle_note(session), replayed, status_table(session.ranks)]))
+        )
 
     def _status(self, arguments: Namespace) -> None:
         session = current.current()
         busy = f"running {', '.join(session.busy)}" if session.busy else "idle"
-        print(f"{session.name}: {session.world_size} ranks, {session.state or busy}")
+        print(f"{session.name}: {counted(session.world_size, 'rank')}, {session.state or busy}")
         left_s = None if session.wall_time is None else session.wall_time.left_s()
         if session.wall_time is not None and left_s is not None:
             print(f"{session.wall_time.title}: {time_left(left_s)} left")
@@ -117,8 +121,11 @@ class DdlMagics(Magics):
 
     def _stop(self, _: Namespace) -> None:
         session = current.current()
+        # One that is asked for again, or after an end as idle, ends nothing.
+        had_none = session.describe()["state"] == "stopped"
         session.stop()
-        print(f"{session.name}: {session.world_size} ranks ended")
+        ended = "no ranks run; %ddl restart starts some" if had_none else f"{counted(session.world_size, 'rank')} ended"
+        print(f"{session.name}: {ended}")
 
     def _submit(self, arguments: Namespace) -> None:
         job_commands.submit(arguments)
@@ -211,7 +218,8 @@ def _idle_note(session: Session) -> list[str]:
         return []
     ends_at_s = count.ends_at_s
     left_s = None if ends_at_s is None else max(0.0, ends_at_s - time.time())
-    return [idle_stop_sentence(count.idle_stop.after_s, count.idle_stop.by, left_s)]
+    after_s, by = count.idle_stop.after_s, count.idle_stop.by
+    return [idle_stop_sentence(after_s, by, left_s, keeps_variables=session.keeps_variables)]
 
 
 def _standby_note(session: Session) -> list[str]:

@@ -63,6 +63,11 @@ def _add_starts(commands: Any) -> None:
             help="end ranks that no cell has used for so long: 45s, 30m, 2h, 1d, never (default: as the profile says)",
         )
         command.add_argument(
+            "--keep-variables",
+            action="store_true",
+            help="before idle ranks are ended, save what cells defined there: %%ddl restart loads it",
+        )
+        command.add_argument(
             "--sklearn", choices=SKLEARN_CHOICES, help="what accelerates scikit-learn on ranks (default: none)"
         )
         command.add_argument("--no-legacy", action="store_true", help="refuse what old programs wrote, as Keras 3 does")

@@ -27,6 +27,7 @@ def submit(arguments: Namespace) -> None:
         name=arguments.name,
         keep=arguments.keep,
         rebuild=arguments.rebuild != "never",
+        idle_stop=arguments.idle_stop,
     )
     if arguments.print_script:
         print(submission.script(wanted), end="")

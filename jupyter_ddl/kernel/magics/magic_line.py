@@ -6,19 +6,21 @@ Runs on: kernel.
 from __future__ import annotations
 
 import shlex
-from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, NoReturn
 
+from jupyter_ddl.commands.parsers import StrictParser
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.protocol.rank_sets import parse
 from jupyter_ddl.views.progress import Progress
 
 if TYPE_CHECKING:
+    from argparse import Namespace
+
     from jupyter_ddl.kernel.session import Session
 
 
-class MagicParser(ArgumentParser):
-    """An ArgumentParser that raises, and never ends the kernel."""
+class MagicParser(StrictParser):
+    """A parser that raises, and never ends the kernel."""
 
     def error(self, message: str) -> NoReturn:
         """Raise InvalidInput, with the usage."""

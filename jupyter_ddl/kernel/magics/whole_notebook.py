@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _MAGIC = "%%distributed\n"
 _LOCAL = re.compile(r"%%local[^\S\n]*(?:\n|\Z)")
+# IPython runs no cell magic without a body, not even for its help.
+_ASKS_HELP = re.compile(r"%%distributed[^\n]*\s(?:-h|--help)\s*\Z")
 # As labextension/src/model/magic.ts has it: whole_notebook.fixture.json holds both to it.
 # A magic, or a command of the shell, at the beginning of a line, or a question at the end of a cell of one line.
 _HAS_MAGIC = re.compile(r"^(?:%{1,2}[A-Za-z_]|!)|\A[^\n]*\?\s*\Z", re.MULTILINE)
@@ -52,6 +54,8 @@ class WholeNotebook:
             below = code[local.end() :]
             # The lines below keep their numbers in a traceback, where no magic must be the first.
             return (below if below.startswith("%%") else "\n" + below).splitlines(keepends=True)
+        if _ASKS_HELP.match(code):
+            return [code.rstrip() + "\n", "\n"]
         is_cell = self._running == 0 and _is_users(self._shell)
         return [_MAGIC, *lines] if is_cell and self.applies_to(code) else lines
 

@@ -3,24 +3,24 @@ import type { DdlEvent } from './events';
 
 export interface Field {
   readonly kind: 'string' | 'number' | 'boolean' | 'array' | 'object' | 'any';
-  readonly nullable: boolean;
+  readonly nullable?: true;
   readonly default?: unknown;
   /** What the object, or each item of the array, has. */
   readonly of?: Readonly<Record<string, Field>>;
 }
 
-const NUMBER: Field = {"kind": "number", "nullable": false};
-const STRING: Field = {"kind": "string", "nullable": false};
-const OPTIONAL_BOOLEAN: Field = {"kind": "boolean", "nullable": false, "default": false};
-const OBJECT: Field = {"kind": "object", "nullable": false};
+const NUMBER: Field = {"kind": "number"};
+const STRING: Field = {"kind": "string"};
+const OPTIONAL_BOOLEAN: Field = {"kind": "boolean", "default": false};
+const OBJECT: Field = {"kind": "object"};
 const OPTIONAL_NULLABLE_STRING: Field = {"kind": "string", "nullable": true, "default": null};
-const ARRAY: Field = {"kind": "array", "nullable": false};
-const OPTIONAL_NUMBER: Field = {"kind": "number", "nullable": false, "default": 0};
-const OPTIONAL_OBJECT: Field = {"kind": "object", "nullable": false, "default": {}};
-const BOOLEAN: Field = {"kind": "boolean", "nullable": false};
+const ARRAY: Field = {"kind": "array"};
+const OPTIONAL_NUMBER: Field = {"kind": "number", "default": 0};
+const OPTIONAL_OBJECT: Field = {"kind": "object", "default": {}};
+const BOOLEAN: Field = {"kind": "boolean"};
 const OPTIONAL_NULLABLE_NUMBER: Field = {"kind": "number", "nullable": true, "default": null};
-const OPTIONAL_STRING: Field = {"kind": "string", "nullable": false, "default": ""};
-const OPTIONAL_ARRAY: Field = {"kind": "array", "nullable": false, "default": []};
+const OPTIONAL_STRING: Field = {"kind": "string", "default": ""};
+const OPTIONAL_ARRAY: Field = {"kind": "array", "default": []};
 /** Of each type its fields: what JSON value each is, and what stands for one that may be left out. */
 export const FIELDS: Readonly<Record<DdlEvent['type'], Readonly<Record<string, Field>>>> = {
   rank_ready: {
@@ -51,7 +51,7 @@ export const FIELDS: Readonly<Record<DdlEvent['type'], Readonly<Record<string, F
     stream: STRING,
     text: STRING,
     skipped_bytes: OPTIONAL_NUMBER,
-    at_s: {"kind": "number", "nullable": false, "default": 0.0},
+    at_s: {"kind": "number", "default": 0.0},
     end_bytes: OPTIONAL_NUMBER,
     n: OPTIONAL_NUMBER,
   },

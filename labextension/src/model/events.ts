@@ -9,6 +9,14 @@ export interface Remedy {
   readonly checkpoints: readonly string[];
 }
 
+/** What a rank held when it was ended for it. */
+export interface MemoryExcess {
+  readonly held_bytes: number;
+  readonly processes: number;
+  readonly most_bytes: number;
+  readonly by: string;
+}
+
 /** What a rank's last sample reported. */
 export interface LastSample {
   readonly before_s: number;
@@ -63,6 +71,7 @@ export interface Facts {
   readonly status: number | null;
   readonly is_unseen: boolean;
   readonly oom_kills: number;
+  readonly excess: MemoryExcess | null;
   readonly last: LastSample | null;
   readonly evidence: string;
   readonly output: string;
@@ -89,7 +98,7 @@ export interface Fault {
   readonly ranks: readonly number[];
   readonly host: string | null;
   readonly at_s: number;
-  readonly cause: "out of memory killer" | "allocation" | "different sizes" | "failed check" | "signal" | null;
+  readonly cause: "out of memory killer" | "memory limit" | "allocation" | "different sizes" | "failed check" | "signal" | null;
   readonly remedy: Remedy | null;
   readonly facts: Facts;
   readonly text: string;

@@ -23,6 +23,7 @@ export interface ClusterState {
   readonly ranks: readonly RankState[];
   readonly ends_at_s: number | null;
   readonly idle_ends_at_s: number | null;
+  readonly keeps_variables: boolean;
   readonly job: string | null;
   readonly held: string | null;
 }
@@ -112,8 +113,8 @@ export type FromBrowser =
   | Taken
   | Unwatch;
 
-const STRING: Field = {"kind": "string", "nullable": false};
-const NUMBER: Field = {"kind": "number", "nullable": false};
+const STRING: Field = {"kind": "string"};
+const NUMBER: Field = {"kind": "number"};
 const NULLABLE_STRING: Field = {"kind": "string", "nullable": true};
 const NULLABLE_NUMBER: Field = {"kind": "number", "nullable": true};
 const OPTIONAL_NULLABLE_STRING: Field = {"kind": "string", "nullable": true, "default": null};
@@ -123,10 +124,10 @@ export const FIELDS: Readonly<Record<ToBrowser['type'], Readonly<Record<string, 
   kernel_state: {
     kernel: STRING,
     pid: NUMBER,
-    cluster: {"kind": "object", "nullable": true, "default": null, "of": {"name": STRING, "state": STRING, "note": STRING, "step": NULLABLE_STRING, "world_size": NUMBER, "ranks": {"kind": "array", "nullable": false, "of": {"rank": NUMBER, "local_rank": NUMBER, "host": STRING, "pid": NUMBER, "device": STRING, "threads": NUMBER, "state": STRING}}, "ends_at_s": NULLABLE_NUMBER, "idle_ends_at_s": NULLABLE_NUMBER, "job": NULLABLE_STRING, "held": NULLABLE_STRING}},
+    cluster: {"kind": "object", "nullable": true, "default": null, "of": {"name": STRING, "state": STRING, "note": STRING, "step": NULLABLE_STRING, "world_size": NUMBER, "ranks": {"kind": "array", "of": {"rank": NUMBER, "local_rank": NUMBER, "host": STRING, "pid": NUMBER, "device": STRING, "threads": NUMBER, "state": STRING}}, "ends_at_s": NULLABLE_NUMBER, "idle_ends_at_s": NULLABLE_NUMBER, "keeps_variables": {"kind": "boolean"}, "job": NULLABLE_STRING, "held": NULLABLE_STRING}},
     run: OPTIONAL_NULLABLE_STRING,
     fault: OPTIONAL_NULLABLE_OBJECT,
-    whole_notebook: {"kind": "boolean", "nullable": false, "default": false},
+    whole_notebook: {"kind": "boolean", "default": false},
   },
   kernel_gone: {
     kernel: STRING,
@@ -136,7 +137,7 @@ export const FIELDS: Readonly<Record<ToBrowser['type'], Readonly<Record<string, 
     run: STRING,
     state: STRING,
     cell_id: OPTIONAL_NULLABLE_STRING,
-    ranks: {"kind": "string", "nullable": false, "default": ""},
+    ranks: {"kind": "string", "default": ""},
     seconds: {"kind": "number", "nullable": true, "default": null},
     fault: OPTIONAL_NULLABLE_OBJECT,
   },
@@ -145,7 +146,7 @@ export const FIELDS: Readonly<Record<ToBrowser['type'], Readonly<Record<string, 
   },
   answer: {
     id: STRING,
-    result: {"kind": "any", "nullable": false, "default": null},
+    result: {"kind": "any", "default": null},
     error: OPTIONAL_NULLABLE_STRING,
   },
 };

@@ -10,8 +10,8 @@ const NO_RANKS = 'Ranks must run before a cell can go to them.';
 const NO_MAGIC = 'Cell magic `%%distributed` not found.';
 
 /** Of ranks that were ended as idle. As jupyter_ddl/kernel/settling.py raises it. */
-const RESTART = '%ddl restart';
-const ENDED = /^Ranks must run\. Received: the cluster .*%ddl restart starts it again\.$/s;
+export const RESTART = '%ddl restart';
+const ENDED = /^Ranks must run\. Received: the cluster .*%ddl restart starts it again(, with its variables)?\.$/s;
 
 /** The line that starts the ranks that an output of a cell, by MIME type, asks for; null where it asks for none. */
 export function startOf(data: Readonly<Record<string, unknown>>): '%ddl start' | typeof RESTART | null {

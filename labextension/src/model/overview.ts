@@ -28,6 +28,8 @@ export interface ClusterSummary {
   readonly fault_kind: FaultKind | null;
   readonly fault_at_s: number | null;
   readonly is_elsewhere: boolean;
+  /** What its cells defined is saved before it is ended as idle, and loaded by a restart in its notebook. */
+  readonly keeps_variables: boolean;
 }
 
 /** A server of a JupyterHub whose clusters are not known. */
@@ -124,6 +126,7 @@ function summaryOf(found: Readonly<Record<string, unknown>>): ClusterSummary | n
     fault_kind: FAULTS.find((one) => one === found['fault_kind']) ?? null,
     fault_at_s: numberOrNull(found['fault_at_s']),
     is_elsewhere: found['is_elsewhere'] === true,
+    keeps_variables: found['keeps_variables'] === true,
   };
 }
 

@@ -3,7 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { h, setHidden, setText } from '../components/dom';
 import { keepTyping } from '../components/keys';
 import type { HubModel } from '../model/hub';
-import { startOf } from '../model/no_ranks';
+import { RESTART, startOf } from '../model/no_ranks';
 import { sentence, type Server } from '../model/server';
 import { plainStart } from '../model/start';
 import type { NotebookCell, NotebookPanel } from './panels';
@@ -13,7 +13,7 @@ const CHANGING_MS = 100;
 
 export interface Offering {
   readonly hub: HubModel;
-  readonly server: Pick<Server, 'keptClusters'>;
+  readonly server: Pick<Server, 'control' | 'keptClusters'>;
   readonly trans: TranslationBundle;
   /** Runs the active cell of the notebook in front. */
   readonly runCell: () => void;
@@ -89,9 +89,13 @@ class StartOffers {
     this.starting = cell;
     this.draw();
     try {
-      const asked = startOfCell(cell);
-      const line = asked === '%ddl restart' ? asked : plainStart(await this.taken(), panel.context.path);
-      const started = runLine(kernel, line, this.offering.trans);
+      if (startOfCell(cell) === RESTART) {
+        // The cell shows what came back of the variables, which a line that no cell has cannot.
+        await this.offering.server.control(kernel.id, 'restart');
+        this.run(cell);
+        return;
+      }
+      const started = runLine(kernel, plainStart(await this.taken(), panel.context.path), this.offering.trans);
       // The kernel takes it after the start, and not at all where that fails.
       this.run(cell);
       await started;

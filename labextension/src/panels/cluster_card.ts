@@ -121,7 +121,7 @@ export class ClusterCard {
     setText(this.where, left === null ? notebook : `${notebook} · ${trans.__('its batch job has %1 left', left.text)}`);
     this.where.classList.toggle('ddl-time-soon', left?.isSoon ?? false);
     setAttribute(this.where, 'title', cluster.note);
-    this.idle.update(cluster.idle_ends_at_s);
+    this.idle.update(cluster.idle_ends_at_s, cluster.keeps_variables);
     setText(this.step, cluster.step ?? cluster.held ?? '');
     const fault = kernel.fault?.text ?? '';
     setText(this.fault, fault);

@@ -1,13 +1,12 @@
 // All clusters of the server, or of a JupyterHub, and the end of those that are idle: for who looks after others.
-import { Dialog, showDialog } from '@jupyterlab/apputils';
 import { Widget } from '@lumino/widgets';
 import { h, setHidden, setText } from '../components/dom';
 import { duration, timeLeft } from '../components/format';
 import type { ClusterSummary, ProblemReason, StopOutcome } from '../model/overview';
 import { IDLE_CHOICES_S, type OverviewModel } from '../model/overview_model';
-import { sentence } from '../model/server';
 import { ClustersTable } from './clusters_table';
 import type { Context } from './context';
+import { isMeant, showProblem } from './dialogs';
 import { LivePage } from './page';
 
 const READ_EVERY_MS = 30_000;
@@ -101,15 +100,9 @@ export class ClustersPage extends LivePage {
     const { trans } = this.context;
     const asked = this.model.idle;
     const names = asked.map((one) => h('li', {}, trans.__('%1 of %2, idle for %3', one.name, one.user, duration(one.idle_s ?? 0))));
-    const note = trans.__('What their cells defined is lost. One that is used until then is left. Who stopped it is logged, and its notebook says so.');
+    const note = `${this.lossText(asked)} ${trans.__('One that is used until then is left. Who stopped it is logged, and its notebook says so.')}`;
     const body = new Widget({ node: h('div', { class: 'ddl-stop-list' }, h('ul', {}, ...names), h('p', {}, note)) });
-    const { button: pressed } = await showDialog({
-      title: trans._n('Stop %1 idle cluster?', 'Stop %1 idle clusters?', asked.length),
-      body,
-      buttons: [Dialog.cancelButton(), Dialog.warnButton({ label: trans.__('Stop') })],
-      defaultButton: 0,
-    });
-    if (pressed.accept) {
+    if (await isMeant(trans._n('Stop %1 idle cluster?', 'Stop %1 idle clusters?', asked.length), body, trans.__('Stop'))) {
       await this.stopAll(asked);
     }
   }
@@ -123,8 +116,19 @@ export class ClustersPage extends LivePage {
       this.told = outcomes.map(([{ name, user }, outcome]) => trans.__('%1 of %2: %3.', name, user, this.outcomeText(outcome))).join(' ');
       this.draw();
     } catch (error) {
-      await showDialog({ title: trans.__('That did not work'), body: sentence(error), buttons: [Dialog.okButton()] });
+      await showProblem(trans, error);
     }
+  }
+
+  private lossText(asked: readonly ClusterSummary[]): string {
+    const { trans } = this.context;
+    const kept = asked.filter((one) => one.keeps_variables).map(({ name }) => name);
+    if (kept.length === 0) {
+      return trans.__('What their cells defined is lost.');
+    }
+    return kept.length === asked.length
+      ? trans.__('What their cells defined is saved, and %1 in its notebook loads it again.', '%ddl restart')
+      : trans.__('What their cells defined is lost, but that of %1 is saved, and %2 in its notebook loads it again.', kept.join(', '), '%ddl restart');
   }
 
   private outcomeText(outcome: StopOutcome): string {

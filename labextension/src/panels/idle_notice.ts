@@ -22,17 +22,21 @@ export class IdleNotice {
     this.element = h('div', { class: 'ddl-cluster-line' }, this.text, this.button);
   }
 
-  /** @param endsAtS when the ranks are ended as idle; null while they are used, and for never. */
-  update(endsAtS: number | null): void {
+  /**
+   * @param endsAtS when the ranks are ended as idle; null while they are used, and for never
+   * @param keeps their variables are saved before
+   */
+  update(endsAtS: number | null, keeps: boolean): void {
     window.clearTimeout(this.timer);
     const end = idleEnd(endsAtS, Date.now() / 1000);
     const isSoon = end?.isSoon === true;
     setHidden(this.element, end === null);
     setHidden(this.button, !isSoon);
-    setText(this.text, end === null ? '' : this.trans.__('Idle: ended in %1', end.text));
+    const kept = keeps ? ` · ${this.trans.__('variables are kept')}` : '';
+    setText(this.text, end === null ? '' : this.trans.__('Idle: ended in %1', end.text) + kept);
     this.text.classList.toggle('ddl-time-soon', isSoon);
     if (isSoon && this.element.isConnected) {
-      this.timer = window.setTimeout(() => this.update(endsAtS), COUNT_MS);
+      this.timer = window.setTimeout(() => this.update(endsAtS, keeps), COUNT_MS);
     }
   }
 }

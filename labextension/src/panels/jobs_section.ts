@@ -1,12 +1,11 @@
 // The batch jobs that no notebook uses, below the clusters with no kernel.
-import { Dialog, showDialog } from '@jupyterlab/apputils';
 import { h, setText } from '../components/dom';
 import { attachJobLine, type BatchJob } from '../model/jobs';
 import type { JobsModel } from '../model/jobs_model';
-import { sentence } from '../model/server';
 import type { CurrentNotebook } from '../notebook/current';
 import { attachable } from './attachable';
 import type { Context } from './context';
+import { isMeant, showProblem } from './dialogs';
 import { JobCard } from './job_card';
 
 export class JobsSection {
@@ -63,19 +62,14 @@ export class JobsSection {
 
   private async end({ job, title }: BatchJob): Promise<void> {
     const { trans } = this.context;
-    const { button } = await showDialog({
-      title: trans.__('End %1?', title),
-      body: trans.__('It leaves its queue, or its ranks end and what their cells defined is lost. No kernel of this server has them.'),
-      buttons: [Dialog.cancelButton(), Dialog.warnButton({ label: trans.__('End') })],
-      defaultButton: 0,
-    });
-    if (!button.accept) {
+    const body = trans.__('It leaves its queue, or its ranks end and what their cells defined is lost. No kernel of this server has them.');
+    if (!(await isMeant(trans.__('End %1?', title), body, trans.__('End')))) {
       return;
     }
     try {
       await this.model.end(job);
     } catch (error) {
-      await showDialog({ title: trans.__('That did not work'), body: sentence(error), buttons: [Dialog.okButton()] });
+      await showProblem(trans, error);
     }
   }
 }

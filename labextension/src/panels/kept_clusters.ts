@@ -1,12 +1,11 @@
 // The clusters with no kernel, below those of the kernels.
-import { Dialog, showDialog } from '@jupyterlab/apputils';
 import { h } from '../components/dom';
 import { attachLine, type KeptCluster } from '../model/kept';
 import type { KeptModel } from '../model/kept_model';
-import { sentence } from '../model/server';
 import type { CurrentNotebook } from '../notebook/current';
 import { attachable } from './attachable';
 import type { Context } from './context';
+import { isMeant, showProblem } from './dialogs';
 import { KeptCard } from './kept_card';
 
 export class KeptClusters {
@@ -56,19 +55,14 @@ export class KeptClusters {
 
   private async stop({ name }: KeptCluster): Promise<void> {
     const { trans } = this.context;
-    const { button } = await showDialog({
-      title: trans.__('Stop the ranks of %1?', name),
-      body: trans.__('No kernel of this server has them. What their cells defined is lost.'),
-      buttons: [Dialog.cancelButton(), Dialog.warnButton({ label: trans.__('Stop') })],
-      defaultButton: 0,
-    });
-    if (!button.accept) {
+    const body = `${trans.__('No kernel of this server has them.')} ${trans.__('What their cells defined is lost.')}`;
+    if (!(await isMeant(trans.__('Stop the ranks of %1?', name), body, trans.__('Stop')))) {
       return;
     }
     try {
       await this.model.stop(name);
     } catch (error) {
-      await showDialog({ title: trans.__('That did not work'), body: sentence(error), buttons: [Dialog.okButton()] });
+      await showProblem(trans, error);
     }
   }
 }

@@ -1,5 +1,4 @@
 // The sidebar's lower part: what ran, newest first, by days, with a search.
-import { Dialog, showDialog } from '@jupyterlab/apputils';
 import { ellipsesIcon } from '@jupyterlab/ui-components';
 import { Widget } from '@lumino/widgets';
 import { DayRows } from '../components/day_rows';
@@ -15,6 +14,7 @@ import type { RunsModel } from '../model/runs_model';
 import type { CurrentNotebook } from '../notebook/current';
 import { CommandIDs } from '../tokens';
 import type { Context } from './context';
+import { isMeant } from './dialogs';
 import { ExampleOffer } from './example_offer';
 import { iconButton } from './icon_button';
 import { type Choice, type Entry, showMenu } from './popup_menu';
@@ -238,13 +238,8 @@ export class RunsSection extends Widget {
 
   private async removeRuns(runs: readonly string[]): Promise<void> {
     const { trans } = this.context;
-    const { button } = await showDialog({
-      title: trans._n('Delete %1 run?', 'Delete %1 runs?', runs.length),
-      body: trans.__('Its code, its logs and its figures are deleted from disk for good: %1', runs.join(', ')),
-      buttons: [Dialog.cancelButton(), Dialog.warnButton({ label: trans.__('Delete') })],
-      defaultButton: 0,
-    });
-    if (button.accept) {
+    const body = trans.__('Its code, its logs and its figures are deleted from disk for good: %1', runs.join(', '));
+    if (await isMeant(trans._n('Delete %1 run?', 'Delete %1 runs?', runs.length), body, trans.__('Delete'))) {
       await this.model.remove(runs);
     }
   }

@@ -1,9 +1,9 @@
 // What goes to a kernel's control thread, and so works while a cell runs: interrupt, stop, restart, keep, stacks.
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
-import { Dialog, ICommandPalette, showDialog } from '@jupyterlab/apputils';
+import { ICommandPalette } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { KernelState } from '../model/hub_messages';
-import { sentence } from '../model/server';
+import { isMeant, showProblem } from '../panels/dialogs';
 import { CommandIDs, type Distributed, IDistributed, PluginIDs } from '../tokens';
 import { inPalette } from './palette';
 import { type Given, textOf } from './given';
@@ -56,7 +56,7 @@ async function control(distributed: Distributed, given: Given, what: Control): P
   try {
     await server.control(state.kernel, what);
   } catch (error) {
-    await showDialog({ title: trans.__('That did not work'), body: sentence(error), buttons: [Dialog.okButton()] });
+    await showProblem(trans, error);
   }
 }
 
@@ -65,13 +65,8 @@ async function isConfirmed(state: KernelState, what: Control, { trans, nameOf }:
   if (what === 'interrupt' || what === 'keep') {
     return true;
   }
-  const { button } = await showDialog({
-    ...question(state, what, trans, nameOf(state.kernel)),
-    buttons: [Dialog.cancelButton(), Dialog.warnButton({ label: what === 'stop' ? trans.__('Stop') : trans.__('Restart') })],
-    // Enter must not end what cells defined.
-    defaultButton: 0,
-  });
-  return button.accept;
+  const { title, body } = question(state, what, trans, nameOf(state.kernel));
+  return isMeant(title, body, what === 'stop' ? trans.__('Stop') : trans.__('Restart'));
 }
 
 /** What a stop or a restart ends: ranks, the start of some, or the batch job that brings them. */

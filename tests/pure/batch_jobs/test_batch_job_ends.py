@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+from unittest.mock import ANY
 
 import pytest
 from fake_scheduler import KILLED, ORDER, FakeScheduler, ending, on_node
 
-from jupyter_ddl.cluster.ending_notes import write_note
+from jupyter_ddl.cluster.ending_notes import noted_ending, write_note
 from jupyter_ddl.cluster.folder import ClusterFolder
 from jupyter_ddl.cluster.job_folder import JobFolder, KernelWatch
 from jupyter_ddl.cluster.remote_lease import RemoteLease
 from jupyter_ddl.cluster.serving import serve
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.launch.schedulers.scheduler import Job
+from jupyter_ddl.protocol.faults import Facts, Fault
+from jupyter_ddl.protocol.idle_stop import IdleStop
+from jupyter_ddl.protocol.rank_life import RankLost
 from jupyter_ddl.views.fault import describe
 
 if TYPE_CHECKING:
@@ -53,8 +59,30 @@ def test_a_kernel_lives_by_its_lock_or_its_number() -> None:
 
 def test_a_job_whose_folder_is_none_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("signal.signal", lambda *_: None)
-    with pytest.raises(InvalidInput, match=r"A job's program takes the folder of its job\. Received: .*nothing"):
+    said = r"A job's program takes the folder of its job\. Received: .*nothing, where no folder is\. %ddl submit sends"
+    with pytest.raises(InvalidInput, match=said):
         serve(tmp_path / "nothing")
+    with pytest.raises(InvalidInput, match=r"Received: .* No such file or directory: '.*order\.json'\)\. %ddl submit"):
+        serve(tmp_path)
+
+
+def test_a_job_whose_ranks_were_ended_as_idle_ends_with_them(
+    slurm: FakeScheduler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    idle = Fault("stopped", "idle", facts=Facts(by="--idle-stop 30m", seconds=1800.0))
+    started, ended = [], []
+    cluster = SimpleNamespace(
+        listen=lambda _: None, close=lambda: None, lost=RankLost(None, idle, 5.0), stop=lambda: ended.append("stopped")
+    )
+    monkeypatch.setattr("jupyter_ddl.cluster.starting.start", lambda spec, _: started.append(spec) or cluster)
+    monkeypatch.setattr("jupyter_ddl.cluster.planning.list_gpus", lambda: ())
+    folder = JobFolder.create(replace(ORDER, idle_stop="30m", runs=str(tmp_path)))
+    folder.write_id("12")
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    serve(folder.path)
+    assert [spec.idle_stop for spec in started] == [IdleStop(1800.0, "--idle-stop 30m")]
+    assert ended == ["stopped"]
+    assert noted_ending(folder.path) == replace(idle, at_s=ANY)
 
 
 # --- how it ended ----------------------------------------------------------------------------------------------------

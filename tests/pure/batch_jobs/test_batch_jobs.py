@@ -85,10 +85,17 @@ def test_slurms_refusal_is_in_its_own_words(monkeypatch: pytest.MonkeyPatch, tmp
     command.write_text("#!/bin/sh\necho 'sbatch: error: invalid partition' >&2; exit 1\n")
     command.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ClusterError, match=r"Slurm must take `sbatch`\. Received: sbatch: error: invalid partition"):
+    said = r"Slurm must take `sbatch`\. Received: sbatch: error: invalid partition\. Change what it names, or ask the "
+    with pytest.raises(ClusterError, match=said):
         slurm_queue.submit("#!/bin/bash\n")
-    with pytest.raises(ClusterError, match=r"Slurm must take `scancel`\. Received: scancel is not on PATH"):
+    said = (
+        r"Slurm must take `scancel`\. Received: scancel is not on PATH\. %ddl jobs lists the jobs that can be ended\."
+    )
+    with pytest.raises(ClusterError, match=said):
         slurm_queue.cancel("12")
+    said = r"Received: squeue is not on PATH\. Use a login node on which `squeue` answers, or ask the site's staff\."
+    with pytest.raises(ClusterError, match=said):
+        slurm_queue.jobs()
 
 
 # --- submitting ------------------------------------------------------------------------------------------------------
@@ -119,6 +126,7 @@ def test_a_script_is_shown_and_nothing_is_made(slurm: FakeScheduler, runtime: Pa
         (Wanted(cpus_per_task=0), r"cpus_per_task must be a whole number"),
         (Wanted(options=("a100",)), r"--option takes one option of the scheduler's\. Received: 'a100'"),
         (Wanted(name="a/b"), r"A cluster's name must be"),
+        (Wanted(idle_stop="soon"), r"at least 1s, or never\. Received: --idle-stop soon\. Write 45s"),
     ],
 )
 def test_what_breaks_a_rule_is_refused(slurm: FakeScheduler, wanted: Wanted, text: str) -> None:

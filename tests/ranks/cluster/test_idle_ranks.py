@@ -10,12 +10,15 @@ from ranks.kernels import KernelError, eventually, gone_within, kernel, without
 
 from jupyter_ddl import paths
 from jupyter_ddl.cluster.ending_notes import log_file
-from jupyter_ddl.cluster.use_lock import note_use
+from jupyter_ddl.cluster.idle_end import end_as_idle
+from jupyter_ddl.cluster.use_lock import kept_from_use, note_use
 from jupyter_ddl.oversight import clusters
 from jupyter_ddl.oversight.table import clusters_table
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from ranks.kernels import Kernel
 
     from jupyter_ddl.cluster.folder import ClusterFolder
 
@@ -66,6 +69,68 @@ def test_they_end_while_their_kernel_is_busy_and_a_restart_starts_them_again(bar
         assert "idle (2 ranks) was stopped by --idle-stop 3s, after " in log_file().read_text()
         assert other.do("s.restart(idle_stop='never')\nanswer = s.run('10 * rank').ranks[1].value") == "10"
         assert other.do("answer = s.idle_count") is None
+
+
+BACK = "): offset, words. Random numbers are drawn from new seeds."
+KEPT = """import threading
+def shifted(x):
+    return x + offset
+offset = 10 * rank
+lock = threading.Lock()
+if rank == 1:
+    words = ["only", "there"]"""
+
+
+def test_what_cells_defined_is_kept_for_a_restart(bare: dict[str, str]) -> None:
+    with kernel(bare) as other:
+        other.do("import jupyter_ddl\ns = jupyter_ddl.start(n=2, name='k', idle_stop='3s', keep_variables=True)")
+        other.do(f"s.run({KEPT!r})")
+        said = ended_and_restarted(other)
+        assert f"{BACK}\nNot kept, run their cells again:\n  lock: TypeError: cannot pickle" in said
+        assert other.do("answer = s.run('offset = 1\\nshifted(rank)').ranks[1].value") == "2"
+        assert other.do("answer = s.pull('words', [1])[1]") == ["only", "there"]
+        # An administrator ends them, and the new ranks keep it too. Who does holds the ranks' lock meanwhile.
+        folder = folder_of("k")
+        with kept_from_use(folder.path) as is_free:
+            assert is_free
+            assert end_as_idle(folder, "an administrator", 60.0)
+        assert ended_and_restarted(other).endswith(BACK)
+        assert other.do("answer = s.run('shifted(rank)').ranks[1].value") == "2"
+        other.do("s.stop()")
+        assert not list((paths.clusters_dir().parent / "variables").iterdir())
+
+
+SLOW = """import time
+class Slow:
+    def __reduce__(self):
+        time.sleep(100)
+        return str, ()
+slow = Slow()"""
+
+
+def test_a_stop_does_not_wait_for_variables_that_take_long_to_save(bare: dict[str, str]) -> None:
+    with kernel(bare) as other:
+        other.do("import jupyter_ddl\ns = jupyter_ddl.start(n=2, name='slow', idle_stop='2s', keep_variables=True)")
+        other.do(f"s.run({SLOW!r})")
+        variables = paths.clusters_dir().parent / "variables"
+        assert eventually(lambda: len(list(variables.glob("*/*rank-*.pickle*"))) == 2)
+        began_s = time.monotonic()
+        other.do("s.stop()")
+        # Killed after 20 s, the lease would leave the ranks behind.
+        assert time.monotonic() - began_s < 19
+        assert not gone_within(other, 5.0)
+        assert not list(variables.glob("*/kept.json"))
+
+
+def ended_and_restarted(other: Kernel) -> str:
+    """Wait until ranks have ended as idle, start them again with what they kept, and return what is said of that."""
+    assert eventually(lambda: other.do("answer = s.why_lost is not None"))
+    with pytest.raises(KernelError) as told:
+        other.do("s.run('x')")
+    assert str(told.value).endswith("is kept. %ddl restart starts it again, with its variables.")
+    said: str = other.do("answer = s.restart(idle_stop='never')")
+    assert said.startswith("The variables of the ranks before are back (")
+    return said
 
 
 def test_kept_ranks_end_without_a_kernel_once_their_cell_has_ended(bare: dict[str, str], tmp_path: Path) -> None:
