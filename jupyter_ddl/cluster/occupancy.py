@@ -1,11 +1,10 @@
-"""Finds what uses a device, or the cores, already: another cluster of this user's, or a process that NVML reports.
+"""Finds what uses a device already: another cluster of this user's, or a process that NVML reports.
 
 Runs on: kernel.
 """
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,6 @@ from jupyter_ddl.cluster import folder as folders
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host.preflight import shown_bytes
 from jupyter_ddl.host.topology import compute_processes
-from jupyter_ddl.paths import BIND_VARIABLE
 
 if TYPE_CHECKING:
     from jupyter_ddl.cluster.spec import ClusterSpec
@@ -44,15 +42,6 @@ def with_sharers_told(spec: ClusterSpec) -> ClusterSpec:
     told = [f"{_named(device)} is shared with {holder}." for device, holder in taken.items()]
     told += [_told(process) for process in compute_processes(spec.devices) if process.device not in taken]
     return replace(spec, note=" ".join((spec.note, *told)))
-
-
-def on_shared_cores(spec: ClusterSpec) -> dict[str, str]:
-    """Return the variables that leave the ranks unbound where another cluster is on this host; none where none is.
-
-    Its ranks may be bound to the same cores, and neither cluster's could then move to free ones.
-    """
-    is_alone = all(folder.name == spec.name for folder in folders.running())
-    return {} if is_alone or spec.devices or BIND_VARIABLE in os.environ else {BIND_VARIABLE: "0"}
 
 
 def _taken_by_clusters(spec: ClusterSpec) -> dict[str, str]:

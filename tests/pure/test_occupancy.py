@@ -16,7 +16,6 @@ from jupyter_ddl.cluster import occupancy
 from jupyter_ddl.cluster.folder import ClusterFolder
 from jupyter_ddl.cluster.spec import ClusterSpec
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.paths import BIND_VARIABLE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,21 +40,6 @@ def test_a_gpu_of_another_cluster_is_refused(a_runs: ClusterFolder) -> None:
         "Clusters must not share a GPU. Received: GPU 1 is used by the cluster 'a' of pid 4711. "
         "Choose others with --gpus, end that cluster, or pass --oversubscribe."
     )
-
-
-def test_ranks_that_share_the_cores_with_other_ranks_are_not_bound(
-    a_runs: ClusterFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv(BIND_VARIABLE, raising=False)
-    on_cores = replace(SPEC, devices=())
-    assert occupancy.on_shared_cores(on_cores) == {BIND_VARIABLE: "0"}
-    assert occupancy.on_shared_cores(replace(on_cores, name="a")) == {}, "a restart: its own ranks end first"
-    assert occupancy.on_shared_cores(SPEC) == {}, "with a GPU nobody is bound"
-    monkeypatch.setenv(BIND_VARIABLE, "1")
-    assert occupancy.on_shared_cores(on_cores) == {}, "the user has said what is wanted"
-    monkeypatch.delenv(BIND_VARIABLE)
-    a_runs.remove()
-    assert occupancy.on_shared_cores(on_cores) == {}
 
 
 def test_a_name_is_held_while_its_cluster_starts(a_runs: ClusterFolder) -> None:

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 from jupyter_ddl.host.held_ports import HeldPorts
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from typing_extensions import Self
 
 HERE = Path(__file__).parent
@@ -77,9 +79,26 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 class RealJupyterHub:
-    """JupyterHub with its proxy and the servers of all `USERS`; a context manager."""
+    """JupyterHub with its proxy and the servers of its users; a context manager.
 
-    def __init__(self, folder: Path, python: str) -> None:
+    Args:
+        folder: for all that it keeps.
+        python: of `PYTHON`.
+        users: whose servers it begins with.
+        more: lines of its configuration.
+        variables: of every server.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        python: str,
+        *,
+        users: Sequence[str] = USERS,
+        more: str = "",
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
+        self.users = users
         # Its processes listen there seconds later, when other processes could have been given them.
         self._ports = HeldPorts()
         port, hub_port, proxy_port = (self._ports.add() for _ in range(3))
@@ -95,6 +114,7 @@ class RealJupyterHub:
             "PYTHONPATH": os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH", "")])),
             "JUPYTER_DDL_JUPYTERHUB_URL": self.url,
             "TOKENS": str(self.seen_tokens),
+            **(variables or {}),
         }
         given = {
             "url": self.url,
@@ -107,10 +127,10 @@ class RealJupyterHub:
             "listening": str(HERE / "listening_server.py"),
             "scopes": SCOPES,
         }
-        for user in USERS:
+        for user in users:
             (folder / "home" / user).mkdir(parents=True)
         config = folder / "jupyterhub_config.py"
-        config.write_text(CONFIG.format(given=json.dumps(given)))
+        config.write_text(CONFIG.format(given=json.dumps(given)) + more)
         self._log = folder / "hub.log"
         with self._log.open("w") as log:
             self.process = subprocess.Popen(
@@ -123,10 +143,10 @@ class RealJupyterHub:
             assert self.process.poll() is None, self.log
             assert time.monotonic() < until_s, self.log
             time.sleep(0.2)
-        for user in USERS:
+        for user in self.users:
             assert self.api("POST", f"users/{user}").status in (201, 409)
             assert self.api("POST", f"users/{user}/server").status in (201, 202), self.log
-        while not all(self._runs(user) for user in USERS):
+        while not all(self._runs(user) for user in self.users):
             assert time.monotonic() < until_s, self.log
             time.sleep(0.2)
         return self
