@@ -7,7 +7,6 @@ A subcommand module has `NAME`, `HELP`, `EXAMPLES` (lines without `jupyter ddl`,
 
 from __future__ import annotations
 
-import argparse
 import io
 import os
 import signal
@@ -39,10 +38,11 @@ from jupyter_ddl.cli import (
     workshop,
 )
 from jupyter_ddl.commands.examples import add_examples
-from jupyter_ddl.commands.parsers import with_subparsers
+from jupyter_ddl.commands.parsers import StrictParser, with_subparsers
 from jupyter_ddl.errors import DdlError, InvalidInput
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Sequence
 
     from jupyter_ddl.commands.examples import Examples
@@ -74,7 +74,7 @@ SUBCOMMANDS: tuple[Subcommand, ...] = (
 )
 
 
-class _Parser(argparse.ArgumentParser):
+class _Parser(StrictParser):
     """An argument parser with our form of errors."""
 
     def error(self, message: str) -> NoReturn:

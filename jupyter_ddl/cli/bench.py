@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
+import math
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jupyter_ddl.commands.parsers import options_in
 from jupyter_ddl.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -64,16 +65,21 @@ def main(arguments: argparse.Namespace) -> int:
     sides.check_rivals(rivals)
     if not arguments.no_plots:
         plots.check_there()
-    for name in ("steps", "rounds"):
-        if getattr(arguments, name) < 1:
-            raise InvalidInput(f"--{name} must be at least 1.", getattr(arguments, name), "Pass more.")
+    for name in ("steps", "rounds", "batch_size", "size", "threads"):
+        value = getattr(arguments, name)
+        if value is not None and value < 1:
+            raise InvalidInput(f"--{name.replace('_', '-')} must be at least 1.", value, "Pass more.")
+    if arguments.loss is not None and not math.isfinite(arguments.loss):
+        raise InvalidInput(
+            "--loss is a number that training can reach.", arguments.loss, "Leave it out for the lowest."
+        )
     plan = sides.Plan(
         str(Path(arguments.model).absolute()) if arguments.model.endswith(".py") else arguments.model,
         arguments.size or model.size,
         max(1, arguments.warm_up),
         arguments.steps,
         arguments.threads or sides.threads_for(ranks),
-        tuple(shlex.split(arguments.run_options)),
+        tuple(options_in("--run-options", arguments.run_options)),
     )
     folder = arguments.out or Path(f"scaling-{model.name}-{time.strftime('%Y-%m-%dT%H-%M-%S')}")
     points = bench.combinations(ranks, rivals, arguments.batch_size or model.batch_size, arguments.mode)

@@ -103,11 +103,11 @@ def _stopped(hub: HubAccess | None, idle: Sequence[ClusterSummary], idle_s: floa
 
 
 def _is_wanted(idle: Sequence[ClusterSummary], time: str) -> bool:
-    from jupyter_ddl.oversight.table import clusters_table
+    from jupyter_ddl.oversight.table import clusters_table, loss_text
 
     # To standard error: --json has the result alone on standard output.
     print(f"Idle for {time} or longer:\n{clusters_table(idle)}", file=sys.stderr)
-    print("What their cells defined is lost. One that is used until then is left.", file=sys.stderr)
+    print(f"{loss_text(idle)} One that is used until then is left.", file=sys.stderr)
     if not sys.stdin.isatty():
         print("--yes stops them without asking.", file=sys.stderr)
         return False

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.host import files
 
 if TYPE_CHECKING:
     import argparse
@@ -49,8 +50,12 @@ def main(arguments: argparse.Namespace) -> int:
     # Programs look for the variable to learn whether ddlrun has started them.
     command = f'{shlex.quote(sys.executable)} -m jupyter_ddl.cli run --env "DDL_OPTIONS=$DDL_OPTIONS"'
     # Not in the first line, which may not be as long as a path.
-    file.write_text(f'#!/bin/sh\n{_MARK}\nexec {command} "$@"\n')
-    file.chmod(0o755)
+    try:
+        files.replace(file, f'#!/bin/sh\n{_MARK}\nexec {command} "$@"\n', mode=0o755)
+    except OSError as error:
+        raise InvalidInput(
+            "ddlrun goes into a folder that you may write to.", f"{folder} ({error.strerror})", "Name another folder."
+        ) from error
     on_path = any(Path(one) == folder.absolute() for one in os.environ.get("PATH", "").split(os.pathsep))
     print(f"{file} runs jupyter ddl run." + ("" if on_path else f" Its folder is not on PATH: {folder.absolute()}"))
     return 0

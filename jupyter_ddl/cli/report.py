@@ -35,6 +35,8 @@ def main(arguments: argparse.Namespace) -> int:
     from jupyter_ddl.support import contents, zip_file
 
     record = resolve(arguments.run)
+    path = Path(arguments.output or f"ddl-report-{record.run}.zip")
+    zip_file.check(path)
     print("Checking this machine, which takes some seconds ...", flush=True)
     checks = list(examine())
     parts = [
@@ -42,7 +44,6 @@ def main(arguments: argparse.Namespace) -> int:
         *contents.parts_of_cluster(record),
         *contents.parts_of_machine(os.environ, map(as_line, checks), as_json(checks)),
     ]
-    path = Path(arguments.output or f"ddl-report-{record.run}.zip")
     print(f"{path} would hold:\n{zip_file.listing(parts)}")
     print("What programs printed is in it as it is. Names of hosts and users are not left out.")
     if not arguments.yes and not _is_wanted():

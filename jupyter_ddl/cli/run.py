@@ -80,9 +80,9 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _spec(arguments: argparse.Namespace) -> ClusterSpec:
     """Return which ranks to start where, as the options and the profile that they name say."""
-    from jupyter_ddl.cluster.planning import plan, variables_from
+    from jupyter_ddl.cluster.planning import limited, plan, variables_from
     from jupyter_ddl.launch.place_options import place_of
-    from jupyter_ddl.launch.profiles.limits import check_limits
+    from jupyter_ddl.launch.profiles.limits import allowed_by
     from jupyter_ddl.launch.profiles.start_options import StartOptions, profile_of, with_profile
 
     variables = variables_from(spellings.variables(arguments))
@@ -117,15 +117,14 @@ def _spec(arguments: argparse.Namespace) -> ClusterSpec:
         oversubscribe=arguments.oversubscribe,
         place=with_slots(place, start.hosts, arguments.slots_each),
     )
-    if named is not None:
-        check_limits(named, ranks=spec.n, nodes=len(place.hosts))
-    return spec
+    # A script's ranks end with it, and are never idle.
+    return spec if named is None else limited(spec, replace(allowed_by(named), idle_stop=None))
 
 
 def _job(script: list[str], options: CellOptions, spec: ClusterSpec, network_interfaces: str | None) -> Job:
     """Return the job that is to run, after a check that its devices and MPI are there."""
     from jupyter_ddl.cluster import occupancy
-    from jupyter_ddl.host.preflight import check_for_mpi
+    from jupyter_ddl.host.preflight import check_for_script
     from jupyter_ddl.script.job import Job
     from jupyter_ddl.script.launching import look_at_hosts
 
@@ -133,7 +132,7 @@ def _job(script: list[str], options: CellOptions, spec: ClusterSpec, network_int
     spec = replace(spec, name="")
     occupancy.check_free(spec)
     spec = occupancy.with_sharers_told(spec)
-    check_for_mpi()
+    check_for_script(spec.n)
     surroundings = look_at_hosts(spec, network_interfaces)
     print(spec.note, file=sys.stderr, flush=True)
     return Job(spec, script, options.checked(range(spec.n), spec.n), surroundings)

@@ -60,6 +60,20 @@ REFUSED: dict[str, str] = {
     "--mpiarg": "Write MPI's settings as variables: --env OMPI_MCA_NAME=VALUE.",
     "--mode": f"{_LEFT_OUT}: MPI, or NCCL, chooses the algorithm by topology.",
     "--no_ddloptions": f"{_LEFT_OUT}: there are no DDL_OPTIONS.",
+    # torchrun's. Source: torch 2.13, torch/distributed/run.py
+    **dict.fromkeys(("--nproc-per-node", "--nproc_per_node"), "Write -n N for one host, or -H nodea:N,nodeb:N."),
+    **dict.fromkeys(
+        ("--nnodes", "--node-rank", "--node_rank", "--master-addr", "--master_addr", "--master-port", "--master_port"),
+        "Write -H nodea:4,nodeb:4, once, on one of the hosts; in a batch job nothing.",
+    ),
+    **dict.fromkeys(
+        ("--rdzv-backend", "--rdzv_backend", "--rdzv-endpoint", "--rdzv_endpoint", "--rdzv-id", "--rdzv_id"),
+        f"{_LEFT_OUT}: MPI starts the ranks, and they find each other.",
+    ),
+    "--standalone": f"{_LEFT_OUT}: without -H all ranks are on this host.",
+    **dict.fromkeys(("--max-restarts", "--max_restarts"), f"{_LEFT_OUT}: --checkpoint DIR resumes what runs again."),
+    **dict.fromkeys(("--log-dir", "--log_dir"), f"{_LEFT_OUT}: each rank's output is recorded: jupyter ddl logs"),
+    **dict.fromkeys(("-m", "--module"), "Name the module's file: jupyter ddl run -n 2 PACKAGE/MODULE.py"),
 }
 # What is the same without them.
 IGNORED = {

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 from pathlib import Path
 
+from jupyter_ddl.commands.parsers import options_in
 from jupyter_ddl.errors import InvalidInput
 
 NAME = "tune"
@@ -38,7 +38,11 @@ def main(arguments: argparse.Namespace) -> int:
 
     if not arguments.script or not Path(arguments.script[0]).is_file():
         raise InvalidInput("The script must exist.", " ".join(arguments.script) or "nothing", "Pass SCRIPT.py.")
-    run_options = tuple(shlex.split(arguments.run_options))
+    for name, least in (("steps", 1), ("warm_up", 0), ("rounds", 1)):
+        if getattr(arguments, name) < least:
+            option = f"--{name.replace('_', '-')}"
+            raise InvalidInput(f"{option} must be at least {least}.", getattr(arguments, name), "Pass more.")
+    run_options = tuple(options_in("--run-options", arguments.run_options))
     job = tuning.Job(
         tuple(arguments.script), arguments.n, run_options, arguments.warm_up, arguments.steps, arguments.cell
     )

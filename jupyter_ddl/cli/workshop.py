@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import os
-import shlex
 import sys
 from pathlib import Path
 from typing import NoReturn
 
+from jupyter_ddl.commands.parsers import options_in
 from jupyter_ddl.errors import InvalidInput
 
 NAME = "workshop"
-HELP = "Copy the course's notebooks, look at this machine, and open JupyterLab."
+HELP = "Copy the course's notebooks, name packages that they lack here, look at this machine, and open JupyterLab."
 EXAMPLES = (
     ("workshop", "copy the course, look at this machine, open JupyterLab"),
     ("workshop --class 30", "what each of 30 gets here"),
@@ -30,8 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     alone.add_argument(
         "--lab-options",
         metavar="OPTIONS",
-        type=shlex.split,
-        default=[],
+        default="",
         help="options of JupyterLab's, as one argument: --lab-options='--port 9999 --no-browser'",
     )
     alone.add_argument(
@@ -54,7 +53,9 @@ def main(arguments: argparse.Namespace) -> int:
             )
         return _check_class(arguments.learners)
     folder = arguments.folder or _FOLDER
+    lab_options = options_in("--lab-options", arguments.lab_options)
     from jupyter_ddl.course.notebooks import copy_notebooks
+    from jupyter_ddl.course.packages import missing_text
 
     if not arguments.no_lab and importlib.util.find_spec("jupyterlab") is None:
         raise InvalidInput(
@@ -62,10 +63,13 @@ def main(arguments: argparse.Namespace) -> int:
             "an environment without it",
             "Run: pip install 'jupyter_ddl[lab]', or add --no-lab.",
         )
-    for copy in copy_notebooks(folder):
+    copies = list(copy_notebooks(folder))
+    for copy in copies:
         print(f"{copy.path}: {_SAYS[copy.state]}")
+    if (missing := missing_text([copy.path for copy in copies])) is not None:
+        print(f"\n{missing}")
     if not arguments.no_lab:
-        _open_lab(folder, arguments.lab_options)
+        _open_lab(folder, lab_options)
     return 0
 
 
@@ -81,9 +85,12 @@ def _open_lab(folder: Path, options: list[str]) -> NoReturn:
 
 def _check_class(learners: int) -> int:
     from jupyter_ddl.course.class_size import class_text, this_server
+    from jupyter_ddl.launch.profiles.limits import allowed_by
+    from jupyter_ddl.launch.profiles.reading import all_profiles
+    from jupyter_ddl.launch.profiles.start_options import DEFAULT
 
-    server = this_server()
-    print(class_text(server, learners))
+    server, site = this_server(), all_profiles().get(DEFAULT)
+    print(class_text(server, learners, None if site is None else allowed_by(site).memory))
     return 0 if server.carries(learners) else 1
 
 

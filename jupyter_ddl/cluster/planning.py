@@ -58,6 +58,8 @@ def plan(
     framework: str = AUTO,
     standby: str = NEVER,
     idle_stop: IdleStop | None = None,
+    *,
+    keep_variables: bool = False,
 ) -> ClusterSpec:
     """Return what to start for what the user requested, checked against this host.
 
@@ -78,6 +80,7 @@ def plan(
         framework: what the ranks import before the first cell, as `protocol.frameworks` names it.
         standby: "auto" or "never": whether others wait to take their place.
         idle_stop: when idle ranks are ended; None for never.
+        keep_variables: save what cells defined there before that.
 
     Raises:
         InvalidInput: what was requested breaks a rule.
@@ -100,6 +103,7 @@ def plan(
         "framework": checked(framework),
         "standby": checked_standby(standby),
         "idle_stop": idle_stop,
+        "keep_variables": _checked_keeping(place, keep_variables=keep_variables),
     }
     wanted = threads or _threads_from(variables)
     if place.is_here:
@@ -108,7 +112,7 @@ def plan(
         chosen = _on_hosts(n, gpus, wanted, place, oversubscribe=oversubscribe)
     if place.container is not None:
         chosen["note"] += f" In the image {place.container}."
-    return ClusterSpec(**common, **chosen)
+    return ClusterSpec(**common, **chosen, refuses_devices=_is_none(gpus))
 
 
 def _here(
@@ -166,7 +170,7 @@ def replanned(spec: ClusterSpec, changes: Mapping[str, Any]) -> ClusterSpec:
     wanted: dict[str, Any] = {
         "n": spec.n,
         # Ranks that share a GPU have it several times.
-        "gpus": list(dict.fromkeys(spec.devices)) or "none",
+        "gpus": "none" if spec.refuses_devices else list(dict.fromkeys(spec.devices)) or None,
         "threads": spec.threads,
         "name": spec.name,
         "keep": spec.keep,
@@ -175,10 +179,9 @@ def replanned(spec: ClusterSpec, changes: Mapping[str, Any]) -> ClusterSpec:
         "framework": spec.framework,
         "standby": spec.standby,
         "idle_stop": spec.idle_stop,
+        "keep_variables": spec.keep_variables,
     }
-    if spec.finds_devices:
-        del wanted["gpus"]
-    elif "n" in changes and "gpus" not in changes and spec.devices:
+    if "n" in changes and "gpus" not in changes and spec.devices:
         # Another number of ranks takes other GPUs.
         del wanted["gpus"]
     wanted |= {name: value for name, value in changes.items() if name != "env"}
@@ -196,7 +199,10 @@ def limited(spec: ClusterSpec, allowed: Allowed) -> ClusterSpec:
     """
     allowed.check(ranks=spec.n, nodes=len(spec.place.hosts))
     allowed.check_idle_stop(spec.idle_stop)
-    return replace(spec, allowed=allowed)
+    if allowed.memory_per_rank is None:
+        return replace(spec, allowed=allowed)
+    held = f"Each may hold {allowed.memory_per_rank} of memory (the profile {allowed.profile})."
+    return replace(spec, allowed=allowed, note=f"{spec.note} {held}")
 
 
 def variables_from(pairs: Sequence[str]) -> dict[str, str]:
@@ -264,6 +270,16 @@ def _checked_environment(environment: Mapping[str, str]) -> dict[str, str]:
             )
     settled_variables.check(environment, os.environ)
     return dict(environment)
+
+
+def _checked_keeping(place: Place, *, keep_variables: bool) -> bool:
+    if keep_variables and not place.is_here:
+        raise InvalidInput(
+            "Variables are kept where all ranks are on this host.",
+            f"--keep-variables and {counted(len(place.hosts), 'host')}",
+            "Leave it out, and save what is needed in a cell: %%distributed --checkpoint DIR.",
+        )
+    return keep_variables
 
 
 def _threads_from(variables: Mapping[str, str]) -> int | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from jupyter_ddl.commands.run_labels import add_label_options, change_labels, chosen, details, is_choosing
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.protocol.number_texts import size
+from jupyter_ddl.protocol.number_texts import counted, size
 from jupyter_ddl.runs.ending import Ending
 from jupyter_ddl.runs.logs import log_files
 from jupyter_ddl.runs.prune import delete, plan_pruning
@@ -164,7 +164,7 @@ def _pruning_text(pruning: Pruning, *, is_sure: bool) -> str:
     if not count:
         stay = "1 run stays" if pruning.kept == 1 else f"{pruning.kept:,} runs stay"
         return "\n".join([*lines, f"Nothing to delete: {stay}."])
-    what = f"{count:,} run{'s' * (count > 1)} ({size(pruning.size_bytes)})"
+    what = f"{counted(count, 'run')} ({size(pruning.size_bytes)})"
     lines.append(f"{'Deleting' if is_sure else 'Would delete'} {what}, and keep {pruning.kept:,}:")
     lines.append(runs_table(pruning.doomed[:_DOOMED_LISTED]))
     if count > _DOOMED_LISTED:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -30,11 +31,11 @@ _USES = {
     "kubernetes": ("nodes", "ntasks_per_node", "time", "gpus_per_node", "cpus_per_task"),
 }
 _SENDS = {
-    "slurm": f"sbatch {{}}/{SCRIPT}",
-    "pbs": f"qsub {{}}/{SCRIPT}",
-    "lsf": f"bsub < {{}}/{SCRIPT}",
-    "script": f"bash {{}}/{SCRIPT}",
-    "kubernetes": f"kubectl create -f {{0}}/{MPI_JOB} (the MPI operator), or -f {{0}}/{TRAIN_JOB} (Kubeflow's Trainer)",
+    "slurm": "sbatch {job}",
+    "pbs": "qsub {job}",
+    "lsf": "bsub < {job}",
+    "script": "bash {job}",
+    "kubernetes": "kubectl create -f {mpi_job} (the MPI operator), or -f {train_job} (Kubeflow's Trainer)",
 }
 
 
@@ -84,9 +85,12 @@ def export(
     pods = check_image(image, claim) if kind == "kubernetes" else None
     folder, order = write(Export(notebook, kind, wanted, scheduler_named(kind), ranks, has_shape, pods=pods, **more))
     times = f"{len(order.points)} times, " if len(order.points) > 1 else ""
+    # As a shell takes them: a notebook's name may have spaces.
+    job, mpi_job, train_job = (shlex.quote(str(folder.path / name)) for name in (SCRIPT, MPI_JOB, TRAIN_JOB))
+    send = _SENDS[kind].format(job=job, mpi_job=mpi_job, train_job=train_job)
     return (
         f"{folder.path}: {notebook.name} {times}on {order.ranks} ranks.\n"
-        f"Send it: {_SENDS[kind].format(folder.path)}\n"
+        f"Send it: {send}\n"
         f"It comes back as {folder.executed(order, 0).name} there" + (" and so on." if times else ".")
     )
 

@@ -22,6 +22,7 @@ _VOLUME = "work"
 _MANAGER = "jupyter-ddl.export/volume"
 # Source: Kubernetes, "Object Names and IDs": DNS labels, which services are named by.
 _NAME_CHARACTERS = 40
+_CLAIM = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 
 
 @dataclass(frozen=True)
@@ -60,15 +61,23 @@ def check_image(image: str | None, claim: str | None) -> tuple[str, str]:
     """Return the image and the claim.
 
     Raises:
-        InvalidInput: one is missing.
+        InvalidInput: one is missing, or no name that Kubernetes takes.
     """
-    if image is None or claim is None:
-        missing = "--image" if image is None else "--claim"
+    if not image or not claim:
+        missing = "--claim" if image else "--image"
         raise InvalidInput(
             "A job of Kubernetes has an image and a volume claim.",
             f"no {missing}",
             "Add --image REGISTRY/ddl:1 --claim NAME: the claim has the notebook's folder, at its own path.",
         )
+    if not _CLAIM.fullmatch(claim):
+        raise InvalidInput(
+            "A volume claim's name has lower case letters, digits, hyphens and points.",
+            f"--claim {claim!r}",
+            "Write it as `kubectl get pvc` does.",
+        )
+    if any(not character.isprintable() or character.isspace() for character in image):
+        raise InvalidInput("An image's name has no spaces.", f"--image {image!r}", "Write --image REGISTRY/ddl:1.")
     return image, claim
 
 

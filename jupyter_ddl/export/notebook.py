@@ -31,8 +31,9 @@ def read_notebook(path: Path) -> Any:
     import nbformat
 
     try:
+        # What is JSON and no notebook (a list, cells that are text) ends nbformat in one of the last three.
         notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
-    except (OSError, ValueError, nbformat.ValidationError) as error:
+    except (OSError, ValueError, nbformat.ValidationError, AttributeError, TypeError, LookupError) as error:
         reason = getattr(error, "strerror", None) or "no notebook"
         raise InvalidInput(
             "What is exported must be a notebook.", f"{path} ({reason})", "Name a file.ipynb."

@@ -77,16 +77,20 @@ def write(export: Export) -> tuple[ExportFolder, ExportOrder]:
     points = points_of(export.parameters, export.sweeps, notebooks.parameter_names(read))
     swept = [sweep.partition("=")[0] for sweep in export.sweeps]
     _check_pods(export)
-    folder = ExportFolder(_made(export, path))
+    # Nothing is written before all is known to be as it must: a second try finds no folder of the first.
+    folder = ExportFolder(_chosen(export, path))
     # A pod sees the folder, and not its user's home.
     runs = paths.runs_dir() if export.pods is None else folder.path / "runs"
     order = ExportOrder(path.stem, wanted.ranks, str(path.parent), str(runs), points, swept)
+    if export.pods is None:
+        sent = {SCRIPT: _script(export.scheduler, wanted, folder, order)}
+    else:
+        sent = _objects(export.pods, wanted, folder, order)
+    _make(folder.path)
     folder.write_order(order)
     _write_notebook(folder, notebooks.job_copy(read))
-    if export.pods is None:
-        files.replace(folder.path / SCRIPT, _script(export.scheduler, wanted, folder, order), mode=0o777)
-    else:
-        _write_objects(export.pods, wanted, folder, order)
+    for name, text in sent.items():
+        files.replace(folder.path / name, text, mode=files.SHARED if export.pods else 0o777)
     return folder, order
 
 
@@ -125,7 +129,12 @@ def _with_ranks(export: Export, said: int | None) -> Wanted:
     return wanted if export.has_shape else replace(wanted, nodes=1, ntasks_per_node=ranks)
 
 
-def _made(export: Export, notebook: Path) -> Path:
+def _chosen(export: Export, notebook: Path) -> Path:
+    """Return the export's folder.
+
+    Raises:
+        InvalidInput: something else is in its place.
+    """
     beside = notebook.with_name(f"{notebook.stem}-{export.kind}")
     folder = beside if export.folder is None else export.folder.absolute()
     if export.is_numbered:
@@ -140,6 +149,11 @@ def _made(export: Export, notebook: Path) -> Path:
                 f"{folder}, which is there" + ("" if is_ours else " and is none of an export"),
                 "Name another with -o." if not is_ours else "Add --force to replace it, or name another with -o.",
             )
+    return folder
+
+
+def _make(folder: Path) -> None:
+    """Make the folder, without what came of an earlier export there."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -148,7 +162,6 @@ def _made(export: Export, notebook: Path) -> Path:
         ) from error
     for old in (*folder.glob("executed*.ipynb"), *folder.glob("result*.json"), *folder.glob("comparison.html")):
         old.unlink()
-    return folder
 
 
 def _write_notebook(folder: ExportFolder, copy: object) -> None:
@@ -168,8 +181,8 @@ def _check_pods(export: Export) -> None:
         )
 
 
-def _write_objects(pods: tuple[str, str], wanted: Wanted, folder: ExportFolder, order: ExportOrder) -> None:
-    """Write the objects of Kubernetes."""
+def _objects(pods: tuple[str, str], wanted: Wanted, folder: ExportFolder, order: ExportOrder) -> dict[str, str]:
+    """Return the files of the objects of Kubernetes."""
     image, claim = pods
     made = kubernetes.Pods(
         image,
@@ -183,8 +196,8 @@ def _write_objects(pods: tuple[str, str], wanted: Wanted, folder: ExportFolder, 
         None if wanted.time is None else seconds_of(wanted.time),
     )
     name = kubernetes.object_name(order.title)
-    for file, content in ((MPI_JOB, kubernetes.mpi_job(name, made)), (TRAIN_JOB, kubernetes.train_job(name, made))):
-        files.replace(folder.path / file, json.dumps(content, indent=1) + "\n", mode=files.SHARED)
+    objects = {MPI_JOB: kubernetes.mpi_job(name, made), TRAIN_JOB: kubernetes.train_job(name, made)}
+    return {file: json.dumps(content, indent=1) + "\n" for file, content in objects.items()}
 
 
 def _script(scheduler: Scheduler | None, wanted: Wanted, folder: ExportFolder, order: ExportOrder) -> str:

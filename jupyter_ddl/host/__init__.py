@@ -3,13 +3,15 @@
 | module | owns |
 |---|---|
 | `cores`, `free_memory` | the cores and memory that a process may use; the memory that it may still take |
+| `memory_watch` | what ranks hold, with all that they start, and the one that holds too much |
+| `core_claims` | which cores the ranks of this host, of all users, keep to |
 | `topology` | the GPUs, cores and memory for ranks |
 | `mpi`, `mpi_library` | the MPI that runs the ranks, and its settings; its library |
 | `interfaces`, `link_rates` | its network interfaces, their addresses and speeds; what its links carry |
 | `held_ports` | ports that are chosen before anything listens there |
 | `processor` | the name of its processor |
 | `gpu_links`, `description` | how its GPUs are joined; all that a host has for the exchange between ranks |
-| `preflight` | what else ranks need: loopback, room on disks and in shared memory |
+| `preflight`, `free_threads` | what else ranks need: loopback, room on disks and in shared memory; threads |
 | `files`, `untrusted_files`, `private_folders` | whole files, locks; files and folders that others may have made |
 | `run_files`, `output_chunks` | a rank's output: written into a run's folder, and sent in chunks |
 | `stall_messages` | what Horovod writes there of a stall |

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import subprocess
 import sys
 from dataclasses import dataclass
 from functools import cache
@@ -227,11 +228,22 @@ def _in_other_environment(mpiexec: Path, prefix: Path) -> bool:
     return is_environment and not (prefix.is_dir() and root.samefile(prefix))
 
 
+def _why(mpiexec: Path) -> str:
+    """Return the first line of what an mpiexec prints that fails, as ": Unable to get the user home directory"."""
+    try:
+        child = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f": {error}"
+    # Open MPI's lines begin with "[host:PID] ".
+    said = re.sub(r"^\[\S+:\d+\] ", "", (child.stderr or child.stdout).strip())
+    return f": {said.splitlines()[0]}" if said else ""
+
+
 def _examine(mpiexec: Path, *, is_wheel: bool) -> Mpi | str:
     """Return the MPI behind an mpiexec, or why it cannot be used."""
     text = output_of([str(mpiexec), "--version"])
     if text is None:
-        return f"{mpiexec} (`mpiexec --version` fails)"
+        return f"{mpiexec} (`mpiexec --version` fails{_why(mpiexec)})"
     flavour, version = _parse_version(text)
     mpicxx = _mpicxx(mpiexec, flavour)
     library = library_of(mpiexec, mpicxx, flavour, is_wheel=is_wheel)

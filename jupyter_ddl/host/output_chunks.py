@@ -37,10 +37,11 @@ class Chunks:
         """Keep output to be sent; of too much, its end."""
         self._pending += data
         if len(self._pending) > CHUNK_LIMIT_BYTES:
-            # The tail is what a reader wants; the cut is moved to a line's start, so that no half line is shown.
+            # The tail is what a reader wants; the cut is moved to a line's start, so that no half line is shown. Of one
+            # line that is longer, its end is shown: with no text to send, a later cell would have the count.
             cut = len(self._pending) - CHUNK_LIMIT_BYTES
             line = self._pending.find(b"\n", cut)
-            cut = line + 1 if line >= 0 else cut
+            cut = line + 1 if 0 <= line < len(self._pending) - 1 else cut
             del self._pending[:cut]
             self._skipped_bytes += cut
 

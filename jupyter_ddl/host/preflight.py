@@ -5,7 +5,9 @@ The doctor makes these checks, and every start before it begins (2 ms): MPI and 
 
 from __future__ import annotations
 
+import errno
 import os
+import resource
 import shutil
 import socket
 import struct
@@ -15,8 +17,9 @@ from pathlib import Path
 
 from jupyter_ddl import paths
 from jupyter_ddl.errors import HostUnfit
+from jupyter_ddl.host.free_threads import check_threads
 from jupyter_ddl.host.private_folders import private_folder
-from jupyter_ddl.protocol.number_texts import memory_size, number
+from jupyter_ddl.protocol.number_texts import counted, memory_size, number
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  the place itself, not a file in it
 # Open MPI's shared-memory segment of one rank. It is sparse, but a rank that finds no page for it gets SIGBUS.
@@ -27,18 +30,28 @@ ROOM_BYTES = 2**20
 # ipyparallel's controller listens on 15 ports (measured with 9.2), and each connection takes one more.
 _PORTS = 32
 _ANSWER_S = 2.0
+# What a process of ours opens: ipyparallel's controller had 94 files for 2 ranks and 118 for 6, a rank 71, and the
+# terminal of a script three a rank (measured on 2026-11-28).
+_FILES = 100
+_OF_A_CLUSTERS_RANK, _OF_A_SCRIPTS_RANK = 6, 3
+_USUAL_FILES = 4096
 
 
-def check_surroundings() -> None:
+def check_surroundings(ranks: int = 1) -> None:
     """Check that a cluster can start here.
 
     Runs on: kernel.
+
+    Args:
+        ranks: of the cluster, where this host has its controller.
 
     Raises:
         HostUnfit: it cannot; the error says why, and what to do.
         FolderNotWritable: the folder of the clusters cannot be made or written.
         FolderNotPrivate: another user can write to it.
     """
+    check_open_files(ranks, _OF_A_CLUSTERS_RANK)
+    check_threads(ranks)
     check_for_mpi()
     clusters = private_folder(paths.clusters_dir(), variable=paths.RUNTIME_VARIABLE)
     check_room(clusters, "The folder of the clusters", paths.RUNTIME_VARIABLE)
@@ -60,6 +73,18 @@ def check_working_folder() -> None:
         ) from error
 
 
+def check_for_script(ranks: int) -> None:
+    """Check that a script's ranks can start here, and that this process can read what they print.
+
+    Runs on: the terminal's process.
+
+    Raises:
+        HostUnfit: they cannot; the error says why, and what to do.
+    """
+    check_open_files(ranks, _OF_A_SCRIPTS_RANK)
+    check_for_mpi()
+
+
 def check_for_mpi() -> None:
     """Check that MPI can start ranks here.
 
@@ -71,6 +96,23 @@ def check_for_mpi() -> None:
     check_working_folder()
     check_loopback()
     check_room(temporary_dir(), "The folder of temporary files, which MPI uses,", "TMPDIR")
+
+
+def check_open_files(ranks: int, of_a_rank: int) -> None:
+    """Check that a process may open as many files as what serves that many ranks does: sockets and pipes are files.
+
+    Args:
+        ranks: how many.
+        of_a_rank: files that it opens for each.
+
+    Raises:
+        HostUnfit: it may not.
+    """
+    needed = _FILES + of_a_rank * ranks
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft not in (resource.RLIM_INFINITY, -1) and soft < needed:
+        received = f"a limit of {soft:,} (`ulimit -n`), and {counted(ranks, 'rank')}"
+        raise _few_files(received, needed)
 
 
 def check_loopback() -> None:
@@ -95,6 +137,8 @@ def check_loopback() -> None:
         except TimeoutError as error:
             raise _no_loopback(f"no answer within {_ANSWER_S:g} s{where}") from error
         except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE):
+                raise _few_files(str(error.strerror), _FILES) from error
             raise _no_loopback(f"{error.strerror}{where}") from error
 
 
@@ -160,4 +204,13 @@ def _no_loopback(received: str) -> HostUnfit:
         received,
         f"Bring loopback up (`ip link set lo up`), let the firewall pass what stays on it, and leave at least {_PORTS} "
         "ports free in net.ipv4.ip_local_port_range.",
+    )
+
+
+def _few_files(received: str, needed: int) -> HostUnfit:
+    return HostUnfit(
+        f"What serves the ranks must be able to open {needed:,} files.",
+        received,
+        f"Raise the limit where Jupyter, or the script, is started: `ulimit -n {max(needed, _USUAL_FILES)}`; or start "
+        "fewer ranks.",
     )

@@ -55,7 +55,9 @@ def private_folder(path: Path, *, variable: str) -> Path:
     except OSError as error:
         raise FolderNotWritable(path, variable, error.strerror or str(error)) from error
     if not os.access(path, os.W_OK | os.X_OK):
-        raise FolderNotWritable(path, variable, "permission denied")
+        # To root, access to a disk that is mounted so is denied for this alone.
+        is_read_only = bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+        raise FolderNotWritable(path, variable, "read-only file system" if is_read_only else "permission denied")
     return path
 
 

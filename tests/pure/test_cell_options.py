@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 from argparse import ArgumentParser
 from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
@@ -204,6 +205,18 @@ def test_options_that_a_newer_kernel_has_are_left_out() -> None:
             {"timeout_s": 0.0},
             "A timeout must be more than 0 seconds. Received: --timeout 0. Leave it out for none.",
         ),
+        (
+            {"sample_every_s": math.inf},
+            (
+                "--sample-every takes at most 1,000,000,000 seconds. Received: --sample-every inf. Pass less, or 0 for "
+                "none."
+            ),
+        ),
+        (
+            {"timeout_s": 1e300},
+            "--timeout takes at most 1,000,000,000 seconds. Received: --timeout 1e+300. Leave it out for none.",
+        ),
+        ({"checkpoint": ""}, "--checkpoint takes a folder. Received: ''. Name one: --checkpoint runs/mnist"),
         ({"on_drift": "go"}, "On drift fit can stop or warn. Received: go. Pass stop, which is the default, or warn."),
         (
             {"checkpoint": "a", "independent": True},

@@ -88,7 +88,30 @@ def test_an_option_that_does_not_exist(folder: Path, capsys: pytest.CaptureFixtu
     assert raised.value.code == 2
     text = capsys.readouterr().err
     assert "takes what its usage says. Received: unrecognized arguments: --np" in text
-    assert "usage: jupyter ddl" in text
+    assert "usage: jupyter ddl run" in text
+
+
+@pytest.mark.parametrize(
+    ("line", "used"), [("show a b", "show"), ("doctor x", "doctor"), ("bench scaling -n 1 x", "bench scaling")]
+)
+def test_what_is_left_over_is_refused_with_the_usage_of_its_subcommand(
+    line: str, used: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(line.split())
+    assert capsys.readouterr().err.startswith(f"jupyter ddl: jupyter ddl {used} takes what its usage says. Received: ")
+
+
+def test_a_module_is_no_script(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # argparse took -m for the beginning of mpirun's -map-by.
+    said = "has no such option. Received: -m. Name the module's file: jupyter ddl run -n 2 PACKAGE/MODULE.py"
+    assert said in told(capsys, "-m", "package.train")
+
+
+def test_the_command_for_ssh_must_be_there(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = told(capsys, "--ssh", "no-such-ssh -v", "-H", "node-of-a-test:1", "train.py")
+    received = "no-such-ssh (No such file or directory). Install it, or name another: --ssh COMMAND."
+    assert said.endswith(f"The command that reaches a host must run here. Received: {received}\n")
 
 
 def failed(rank: int, name: str, message: str = "", *, released: bool = False, at_s: float = 0.0) -> RankFailed:

@@ -43,3 +43,9 @@ def test_an_option_that_means_nothing_is_named(capsys: pytest.CaptureFixture[str
         "NOTE: --tcp has no effect here: MPI chooses the network.",
         "NOTE: --skipchecks has no effect here: hosts are looked at each time.",
     ]
+
+
+def test_a_folder_that_takes_no_file_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["install-ddlrun", "/proc"]) == 1
+    said = "ddlrun goes into a folder that you may write to. Received: /proc (No such file or directory). Name another"
+    assert said in capsys.readouterr().err

@@ -147,7 +147,15 @@ class TestFind:
 
     def test_an_mpiexec_that_fails_is_passed_over(self, install: Install) -> None:
         install("failing", status=1)
-        assert "failing/bin/mpiexec (`mpiexec --version` fails)" in find_mpi().passed_over
+        assert "failing/bin/mpiexec (`mpiexec --version` fails: mpiexec (Open MPI) 5.0.11)" in find_mpi().passed_over
+
+    def test_what_a_failing_mpiexec_says_is_passed_on(self, install: Install) -> None:
+        # As Open MPI's does where HOME is not set.
+        failing = install("failing", status=1)
+        said = "[vm:4711] Error: Unable to get the user home directory"
+        (failing / "bin" / "mpiexec").write_text(f"#!/bin/sh\necho '{said}' >&2\nexit 1\n")
+        told = "failing/bin/mpiexec (`mpiexec --version` fails: Error: Unable to get the user home directory)"
+        assert told in find_mpi().passed_over
 
     @pytest.mark.parametrize("mark", ["pyvenv.cfg", "conda-meta/history"])
     def test_another_environments_mpi_comes_after_the_wheel(self, install: Install, mark: str) -> None:

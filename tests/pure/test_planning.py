@@ -50,6 +50,12 @@ class TestOnCores:
             note="No GPU here: 4 ranks on 16 cores, 4 threads each.",
         )
 
+    def test_a_restart_says_why_there_is_no_gpu_as_the_start_did(self) -> None:
+        # A kernel that attaches knows the ranks by this text.
+        started = ClusterSpec.from_json(plan().to_json())
+        assert replanned(started, {}) == started
+        assert replanned(started, {"n": 2}).note == "No GPU here: 2 ranks on 16 cores, 4 threads each."
+
     def test_more_ranks_than_cores(self) -> None:
         planned = plan(n=32)
         assert (planned.n, planned.threads) == (32, 1)
@@ -113,6 +119,8 @@ class TestOnGpus:
         planned = plan(gpus=gpus)
         assert (planned.n, planned.devices) == (4, ())
         assert planned.note == "No GPU asked for: 4 ranks on 16 cores, 4 threads each."
+        assert replanned(planned, {}) == planned
+        assert replanned(planned, {"n": 2}).devices == ()
 
     def test_hidden_by_the_scheduler(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,GPU-1a")

@@ -7,6 +7,7 @@ import pwd
 import subprocess
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -232,3 +233,13 @@ def test_a_relative_variable_without_a_working_folder_is_told(above: Path, monke
     monkeypatch.setenv(paths.RUNS_VARIABLE, "runs")
     with pytest.raises(FolderNotWritable, match="it is below the working folder, which was removed"):
         paths.runs_dir()
+
+
+@pytest.mark.parametrize(("flags", "reason"), [(os.ST_RDONLY, "read-only file system"), (0, "permission denied")])
+def test_why_a_folder_cannot_be_written_to(
+    flags: int, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_flag=flags))
+    with pytest.raises(FolderNotWritable, match=rf"runs \({reason}\)\. Set JUPYTER_DDL_RUNS to a folder"):
+        private_folder(tmp_path / "runs", variable=paths.RUNS_VARIABLE)

@@ -76,6 +76,17 @@ def test_rank_0_completes_all_of_a_cell_that_goes_there(
     assert completion.code_of_ranks("%%distributed\nb", 15) == ("b", 1)
 
 
+@pytest.mark.parametrize("mode", ["on", "off"])
+@pytest.mark.parametrize("code", ["%%distributed -h", "%%distributed --help\n", "\n%%distributed -r 0 -h \n\n"])
+def test_help_takes_no_body(shell: InteractiveShell, code: str, mode: str) -> None:
+    turn(shell, mode)
+    ((line, body),) = run(shell, code)
+    assert line.split()[-1] in ("-h", "--help")
+    assert not body.strip()
+    with pytest.raises(UsageError, match="the cell body is empty"):
+        run(shell, "%%distributed -r 0")
+
+
 def test_a_magic_of_another_name_is_not_local(shell: InteractiveShell) -> None:
     with pytest.raises(UsageError, match="Cell magic `%%locally` not found"):
         run(shell, "%%locally\nhere = 1")

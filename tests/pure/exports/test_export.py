@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def test_slurm_gets_a_job_that_runs_the_copy(export: Callable[..., tuple[Path, str]], tmp_path: Path) -> None:
     folder, said = export("--slurm", "-N", "2", "--ntasks-per-node", "1", "--time", "1:30", "--partition", "gpu")
     assert said == (
-        f"{folder}: my course.ipynb on 2 ranks.\nSend it: sbatch {folder}/job.sh\n"
+        f"{folder}: my course.ipynb on 2 ranks.\nSend it: sbatch '{folder}/job.sh'\n"
         "It comes back as executed.ipynb there.\n"
     )
     lines = (folder / "job.sh").read_text().splitlines()
@@ -54,10 +54,10 @@ def test_slurm_gets_a_job_that_runs_the_copy(export: Callable[..., tuple[Path, s
 @pytest.mark.parametrize(
     ("kind", "expected", "command"),
     [
-        ("--slurm", ["#SBATCH --array=0-3", "--output={}/job-%a.log"], "sbatch {}/job.sh"),
-        ("--pbs", ["#PBS -J 0-3", "#PBS -o {}\n", "select=1:ncpus=2:mpiprocs=2"], "qsub {}/job.sh"),
-        ("--lsf", ['#BSUB -J "ddl-my-course[1-4]"', "-o {}/job-%I.log"], "bsub < {}/job.sh"),
-        ("--script", ["for point in $(seq 0 3); do", '--point "$point" || status=$?'], "bash {}/job.sh"),
+        ("--slurm", ["#SBATCH --array=0-3", "--output={}/job-%a.log"], "sbatch '{}/job.sh'"),
+        ("--pbs", ["#PBS -J 0-3", "#PBS -o {}\n", "select=1:ncpus=2:mpiprocs=2"], "qsub '{}/job.sh'"),
+        ("--lsf", ['#BSUB -J "ddl-my-course[1-4]"', "-o {}/job-%I.log"], "bsub < '{}/job.sh'"),
+        ("--script", ["for point in $(seq 0 3); do", '--point "$point" || status=$?'], "bash '{}/job.sh'"),
     ],
 )
 def test_a_sweep_is_an_array_of_jobs(
@@ -124,6 +124,13 @@ def test_a_job_of_an_array_knows_its_point(variables: dict[str, str], point: int
             ("-p", "rate", "1", "--sweep", "rate=1,2"),
             r"A parameter is given once\. Received: rate twice\. Leave one out\.",
         ),
+        ((START, "%%distributed\n1"), ("--time", "soon"), r"time is HOURS:MINUTES\. Received: 'soon'\. Write --time"),
+        (
+            (START, "%%distributed\n1"),
+            ("--partition", "gpu\nrm -rf x"),
+            r"--partition takes one name\. Received: 'gpu\\nrm -rf x'\. Leave it out",
+        ),
+        ((START, "%%distributed\n1"), ("--account", ""), r"--account takes one name\. Received: ''\. Leave it out"),
         ((START, "%%distributed\n1"), ("-N", "0"), r"nodes must be .*Received: nodes=0\. Pass -N 1 or more"),
     ],
 )
@@ -166,7 +173,7 @@ def unknown(found: Any, known: Any, at: str = "") -> list[str]:
 def test_kubernetes_gets_two_kinds_of_jobs(export: Callable[..., tuple[Path, str]], tmp_path: Path) -> None:
     options = ("-N", "2", "--ntasks-per-node", "4", "--gpus-per-node", "4", "--cpus-per-task", "2", "--time", "1:00")
     folder, said = export("--kubernetes", "--image", "site/ddl:1", "--claim", "course", *options)
-    assert f"Send it: kubectl create -f {folder}/mpijob.json (the MPI operator)" in said
+    assert f"Send it: kubectl create -f '{folder}/mpijob.json' (the MPI operator)" in said
     assert not (folder / "job.sh").exists()
     assert ExportFolder(folder).order().runs == str(folder / "runs")
     mpi, train = (json.loads((folder / f"{kind}.json").read_text()) for kind in ("mpijob", "trainjob"))
@@ -235,6 +242,11 @@ def test_what_kubernetes_lacks_is_said(export: Callable[..., tuple[Path, str]]) 
     assert "has an image and a volume claim. Received: no --image. Add --image" in told
     _, told = export("--kubernetes", "--image", "i")
     assert "Received: no --claim." in told
+    _, told = export("--kubernetes", "--image", "i", "--claim", "A B")
+    assert "letters, digits, hyphens and points. Received: --claim 'A B'. Write it as `kubectl get pvc`" in told
+    folder, told = export("--kubernetes", "--image", "a b", "--claim", "c")
+    assert "An image's name has no spaces. Received: --image 'a b'. Write --image REGISTRY/ddl:1." in told
+    assert not folder.exists()
     _, told = export("--kubernetes", "--image", "i", "--claim", "c", "--sweep", "rate=1,2")
     assert "A sweep is for --slurm, --pbs, --lsf or --script. Received: --sweep with --kubernetes." in told
 
@@ -245,6 +257,15 @@ def test_no_notebook_and_no_folder(export: Callable[..., tuple[Path, str]], tmp_
     (tmp_path / "text.ipynb").write_text("text")
     assert main(["export", str(tmp_path / "text.ipynb"), "--slurm"]) == 1
     assert "text.ipynb (no notebook). Name a file.ipynb." in capsys.readouterr().err
+    for text in (
+        "[1, 2]",
+        "1",
+        '{"nbformat": 4}',
+        '{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [1]}',
+    ):
+        (tmp_path / "text.ipynb").write_text(text)
+        assert main(["export", str(tmp_path / "text.ipynb"), "--slurm"]) == 1
+        assert "must be " in capsys.readouterr().err
     (tmp_path / "file").write_text("")
     _, told = export("--slurm", "-o", str(tmp_path / "file" / "in"))
     assert "must be able to make its folder. Received:" in told
