@@ -12,10 +12,10 @@ Runs on: every rank. Functions with a collective must be called on every rank, i
 import keras  # noqa: F401
 
 from jupyter_ddl.errors import RanksOutOfSync
+from jupyter_ddl.horovod_api.refused import Refused
 from jupyter_ddl.rank.install import install
 from jupyter_ddl.training import callbacks
 from jupyter_ddl.training.backends import BACKEND, TENSORFLOW, hvd
-from jupyter_ddl.training.backends.refused import Refused
 from jupyter_ddl.training.collectives import (
     allgather,
     allreduce,

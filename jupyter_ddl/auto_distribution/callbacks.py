@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import keras
 import numpy as np
 
+from jupyter_ddl.auto_distribution.plan import printed
+from jupyter_ddl.auto_distribution.step_settings import is_own
 from jupyter_ddl.training import seeds
 from jupyter_ddl.training.backends import hvd, ops
 from jupyter_ddl.training.callbacks import BroadcastGlobalVariablesCallback, MetricAverageCallback
@@ -110,9 +112,28 @@ def average_statistics(model: Any) -> None:
     first = hvd.broadcast(own, 0, name="statistics")
     # As differences from rank 0's, so that values that are equal on all ranks stay equal to the last bit.
     means = ops.array(first + hvd.allreduce(own - first, op=hvd.Average, name="statistics_difference"))
-    ends = np.cumsum([math.prod(weight.shape) for weight in weights])
-    for weight, mean in zip(weights, np.split(means, ends[:-1]), strict=True):
+    ends = np.cumsum([math.prod(weight.shape) for weight in weights])[:-1]
+    names = _names_of_own(model)
+    for weight, mean, of_first in zip(weights, np.split(means, ends), np.split(ops.array(first), ends), strict=True):
         weight.assign(keras.ops.cast(mean.reshape(weight.shape), weight.dtype))
+        if id(weight) in names and (mean != of_first).any():
+            printed().note(
+                f"{names[id(weight)]} is set by the steps and not trained: each rank has its own, and their mean "
+                "replaces them at each epoch's end. That is right for running averages, and wrong for samples, such "
+                "as a queue of features: write such a program with Horovod, and hvd.allgather what goes in."
+            )
+
+
+def _names_of_own(model: Any) -> dict[int, str]:
+    """Return what layers of the program's own, and the model, keep without a layer of Keras's, by the weights' id."""
+    return {
+        id(weight): f"{name} of {type(layer).__name__}"
+        for layer in model._flatten_layers()
+        if is_own(type(layer))
+        for name, value in vars(layer).items()
+        for weight in (value if isinstance(value, list) else [value])
+        if isinstance(weight, keras.Variable)
+    }
 
 
 def statistics_of(model: Any) -> list[Any]:

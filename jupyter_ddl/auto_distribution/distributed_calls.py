@@ -14,7 +14,15 @@ from jupyter_ddl.engine import run_context
 from jupyter_ddl.protocol.cell_options import GLOBAL
 from jupyter_ddl.training.backends import BACKEND, JAX, hvd
 from jupyter_ddl.training.optimizer.distributed_optimizer import DistributedOptimizer
-from jupyter_ddl.training.optimizer.distribution import check_updates, is_distributed
+from jupyter_ddl.training.optimizer.distribution import (
+    all_distributed,
+    check_updates,
+    distribute_again,
+    is_distributed,
+    is_made_by_class,
+    set_again,
+    undistributed,
+)
 from jupyter_ddl.training.optimizer.learning_rate import inner
 
 if TYPE_CHECKING:
@@ -45,11 +53,30 @@ def distribute(model: Any) -> None:
     model._assert_compile_called("fit")
     if model.optimizer not in _ours:
         if is_distributed(model.optimizer) and inner(model.optimizer) not in _ours:
-            refuse_distributed(model.optimizer)
+            if not is_made_by_class(model.optimizer) or _programs():
+                refuse_distributed(model.optimizer)
+            # Of `optimizer.from_config(optimizer.get_config())`, where `--auto` has distributed the first one.
+            undistributed(model.optimizer)
         if not is_distributed(model.optimizer):
             DistributedOptimizer(model.optimizer)
-        check_updates(model.optimizer, _check_update)
-        _ours.add(model.optimizer)
+        _take(model.optimizer)
+
+
+def _take(optimizer: Any) -> None:
+    check_updates(optimizer, _check_update)
+    set_again(optimizer, _distribute_again)
+    _ours.add(optimizer)
+
+
+def _distribute_again(optimizer: Any, settings: dict[str, Any]) -> None:
+    """Distribute an optimizer that `--auto` had distributed on a rank whose place this one takes."""
+    distribute_again(optimizer, settings)
+    _take(optimizer)
+
+
+def _programs() -> list[Any]:
+    """Return the optimizers that the program has distributed itself."""
+    return [each for each in all_distributed() if each not in _ours]
 
 
 def is_ours(optimizer: Any) -> bool:

@@ -103,6 +103,7 @@ class LossOfPart:
         if not is_vector:
             return value * factor
         # TensorFlow takes the gradient of the sum, and Keras shows the mean.
+        now.has_vectors = True
         return value + (factor - 1) * (value - ops.stop_gradient(value))
 
     @property

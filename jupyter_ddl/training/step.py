@@ -76,6 +76,8 @@ class Step:
         exchange: of the model's optimizer; None where that is plain.
         in_half: the variables that are computed with in half precision, by `key`.
         trained: the variables that the model trains.
+        data: this rank's batch, as Keras passes it to the step.
+        has_vectors: a loss of `compile` is a number for each sample, and has its `factor_of_sums`.
     """
 
     turn: Turn
@@ -85,6 +87,8 @@ class Step:
     exchange: GradientExchange | None = None
     in_half: frozenset[int] = frozenset()
     trained: Sequence[Any] = ()
+    data: Any = None
+    has_vectors: bool = False
     _totals: dict[Any, Any] = field(default_factory=dict)
     _weighed: set[int] = field(default_factory=set)
     _shrunk: set[int] = field(default_factory=set)

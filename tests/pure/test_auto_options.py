@@ -55,6 +55,10 @@ def test_options_cross_the_border_of_a_process() -> None:
             "--warmup-epochs must be at least 0. Received: nan. Pass 0 for no warm-up.",
         ),
         (
+            ["--auto", "--warmup-epochs", "inf"],
+            "--warmup-epochs must end. Received: inf. Pass e.g. 5, or 0 for no warm-up.",
+        ),
+        (
             ["--auto", "--batch", "global", "--scale-lr", "linear"],
             (
                 "The learning rate grows with the batch, and with --batch global that is the code's own. "

@@ -30,12 +30,12 @@ def dataset_in_step(batches: Any, place: Place, *, is_endless: bool) -> Any:
         is_endless: it repeats, and steps are counted, so that no batch is the last.
     """
 
-    def keep(has_ended: Any, *batch: Any) -> Any:
+    def keep(has_ended: Any, batch: Any) -> Any:
         count = count_of(first_of(batch))
         is_fine = (count > 0) if is_endless else tf.logical_not(tf.logical_and(has_ended, count > 0))
         with tf.control_dependencies([tf.debugging.Assert(is_fine, [TOO_SMALL])]):
             is_empty = tf.identity(count <= 0)
-        return is_empty, (is_empty, as_made(batch))
+        return is_empty, (is_empty, batch)
 
     divided = _divided(batches, place).scan(tf.constant(False), keep)
     kept = divided.filter(lambda is_empty, _: tf.logical_not(is_empty)).map(lambda _, structure: structure)
@@ -49,6 +49,8 @@ def _divided(batches: Any, place: Place) -> Any:
         InvalidInput: a part of the batches is no batch.
     """
     require_batches(batches.element_spec)
+    # tf.data passes a tuple's parts one by one, also where it has one part, but not those of a named tuple.
+    is_tuple = type(batches.element_spec) is tuple
 
     def part(*batch: Any) -> Any:
         first = first_of(batch)
@@ -57,7 +59,7 @@ def _divided(batches: Any, place: Place) -> Any:
         counts = [tf.cast(count_of(each), tf.int64) for each in tf.nest.flatten(batch) if has_rows(each)]
         tf.debugging.Assert(tf.reduce_all(tf.equal(tf.stack(counts), counts[0])), [NO_BATCH, *counts])
         return tf.nest.map_structure(
-            lambda whole: sliced(whole, start, stop) if has_rows(whole) else whole, as_made(batch)
+            lambda whole: sliced(whole, start, stop) if has_rows(whole) else whole, batch if is_tuple else batch[0]
         )
 
     return batches.map(part, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
@@ -100,17 +102,12 @@ def require_batches(spec: Any) -> None:
         )
 
 
-def as_made(batch: tuple[Any, ...]) -> Any:
-    """Return a batch in its original structure: tf.data passes a tuple's parts one by one."""
-    return batch[0] if len(batch) == 1 else batch
-
-
 def has_rows(part: Any) -> bool:
     """Return whether a part of a batch is there: Keras makes an empty Optional of a None."""
     return part is not None and not isinstance(part, tf.experimental.Optional)
 
 
-def first_of(batch: tuple[Any, ...]) -> Any:
+def first_of(batch: Any) -> Any:
     """Return the first tensor of a batch."""
     return next(part for part in tf.nest.flatten(batch) if has_rows(part))
 

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from jupyter_ddl.auto_distribution.shards.batches import as_made
-
 if TYPE_CHECKING:
     from jupyter_ddl.auto_distribution.shards.batch_agreement import BatchAgreement
 
@@ -26,14 +24,14 @@ def note_pass(agreement: BatchAgreement, order: Any) -> Any:
 def noting(agreement: BatchAgreement, batches: Any, *, once: bool = False) -> Any:
     """Return a dataset of the same batches that notes the first one of each pass, or with `once` of the first."""
 
-    def note(index: Any, *batch: Any) -> Any:
+    def note(index: Any, batch: Any) -> Any:
         is_noted = tf.not_equal(agreement.first.read_value(), 0) if once else False
         tf.cond(
             tf.logical_and(tf.equal(index, 0), tf.logical_not(is_noted)),
             lambda: tf.identity(agreement.first.assign(checksum_of(batch))),
             lambda: tf.constant(0, tf.int64),
         )
-        return index + 1, as_made(batch)
+        return index + 1, batch
 
     # Parallel operations must keep the order, even if the program does not ask for it: a rank takes by number.
     in_order = tf.data.Options()

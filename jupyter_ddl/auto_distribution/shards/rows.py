@@ -46,8 +46,10 @@ def dataset(inputs: Any, batches: Any) -> Any:
         flat = [None if part is None else next(found) for part in tf.nest.flatten(inputs)]
         return _as_tuples(tf.nest.pack_sequence_as(inputs, flat))
 
-    with_held = tf.data.Dataset.zip((batches, tf.data.Dataset.from_tensors(held).repeat()))
-    return with_held.map(rows, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+    # tf.data has no dataset of no tensors: all arrays may be mapped.
+    with_held = tf.data.Dataset.zip((batches, tf.data.Dataset.from_tensors((0, *held)).repeat()))
+    made = with_held.map(lambda numbers, held: rows(numbers, held[1:]), num_parallel_calls=tf.data.AUTOTUNE)
+    return made.prefetch(tf.data.AUTOTUNE)
 
 
 def _is_readable(part: Any) -> bool:

@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
+from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
 from jupyter_ddl.engine import rank_state
 from jupyter_ddl.training.consistency import same_batches
@@ -27,9 +28,12 @@ class Exchanges:
 
     def __init__(self) -> None:
         # How many were looked at in this cell, and how many of these had gradients as all ranks have them.
+        # By its class: tf.Variable is refused while a function is traced for the second time, even in init_scope, as
+        # where a program's first step has no exchange.
+        # Source: tensorflow 2.21, python/eager/polymorphic_function/polymorphic_function.py, invalid_creator_scope
         with tf.init_scope(), tf.device("CPU:0"):
-            self.looked = tf.Variable(0, dtype=tf.int32, trainable=False, name="exchanges_looked_at")
-            self.same = tf.Variable(0, dtype=tf.int32, trainable=False, name="exchanges_alike")
+            self.looked = ResourceVariable(0, dtype=tf.int32, trainable=False, name="exchanges_looked_at")
+            self.same = ResourceVariable(0, dtype=tf.int32, trainable=False, name="exchanges_alike")
 
     def begin_cell(self) -> None:
         """Begin to compare again."""

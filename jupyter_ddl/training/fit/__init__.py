@@ -13,7 +13,7 @@
 | `saving` | the interface of what saves a training |
 | `given_parameters` | what `fit` was given, for the run's record |
 | `telemetry` | how fast it trains, and where the time of a step goes |
-| `unexchanged` | warns where several ranks train with no exchange at all |
+| `unexchanged`, `unsynchronized` | warn where several ranks train with no exchange at all, or a layer promises one |
 
 Runs on: every rank.
 """

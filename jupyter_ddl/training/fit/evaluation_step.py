@@ -14,10 +14,9 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-import tensorflow as tf
-
 from jupyter_ddl.training.backends.made_functions import attributes_set
 from jupyter_ddl.training.backends.tensorflow_clock import tensors_in
+from jupyter_ddl.training.backends.tensorflow_ops import after
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +36,7 @@ def make_test_function(stock: Callable[..., Any], model: Any, force: bool = Fals
 
     @functools.wraps(users_step)
     def test_step(data: Any) -> Any:
-        with tf.control_dependencies(tensors_in(data)):
+        with after(tensors_in(data)):
             return users_step(data)
 
     with attributes_set(model, test_step=test_step):

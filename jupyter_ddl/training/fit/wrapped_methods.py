@@ -34,6 +34,7 @@ from jupyter_ddl.training.fit.saving import Saver, unsaved
 from jupyter_ddl.training.fit.telemetry import Telemetry
 from jupyter_ddl.training.fit.uneven_batches import EpochBarrier
 from jupyter_ddl.training.fit.unexchanged import Unexchanged, ranks_that_train
+from jupyter_ddl.training.fit.unsynchronized import warn_of_unsynchronized
 from jupyter_ddl.training.fit.weights_check import InStep, Seen
 from jupyter_ddl.training.half_precision import computed_in_half
 from jupyter_ddl.training.optimizer.build import build
@@ -152,7 +153,7 @@ def _step_around(users_step: Callable[[Any], Any], model: Any, batches: Batches)
             turn.last.keep(data)
         samples = None if batches.are_alike else ops.samples_in(data)
         in_half, trained = computed_in_half(model), model.trainable_variables
-        made = step.Step(turn, samples, batches.may_end_early, how, exchange, in_half, trained)
+        made = step.Step(turn, samples, batches.may_end_early, how, exchange, in_half, trained, data)
         drawn = nullcontext() if how.random is None else how.random.running()
         # TensorFlow may run operations that need no batch, such as the optimizer's step count, though none comes.
         with step.making(made), drawn, ops.after(ops.tensors_in(data)):
@@ -255,6 +256,8 @@ def _callbacks(model: Any, arguments: dict[str, Any]) -> tuple[list[Any], list[A
     process_set = exchange.process_set
     if not process_set.included() or process_set.size() == 1:
         return [], []
+    if process_set.rank() == 0:
+        warn_of_unsynchronized(model)
     batches = _batches[model] = agree(arguments, process_set, interrupted_fit.state(model.optimizer))
     seen = None
     if same_batches.matter(process_set):

@@ -11,6 +11,7 @@ import keras
 
 from jupyter_ddl.engine import rank_state
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.horovod_api import arguments
 from jupyter_ddl.protocol.cell_options import check_on_drift
 from jupyter_ddl.training.backends import global_process_set, hvd
 from jupyter_ddl.training.optimizer import options
@@ -84,7 +85,7 @@ def DistributedOptimizer(  # noqa: N802 (Horovod's name)
         compression=compression,
         name=name or f"Distributed{plain.__name__}",
         sparse_as_dense=sparse_as_dense,
-        predivide=options.predivision(gradient_predivide_factor, op),
+        predivide=arguments.predivision(gradient_predivide_factor, op),
         groups=options.grouping(groups, num_groups),
         process_set=process_set,
         device_dense=device_dense,
@@ -92,7 +93,7 @@ def DistributedOptimizer(  # noqa: N802 (Horovod's name)
         on_drift=on_drift,
         same_batches=same_batches,
     )
-    passes = options.backward_passes(backward_passes_per_step)
+    passes = arguments.backward_passes(backward_passes_per_step)
     options.require_accumulation(passes)
     accumulation = Accumulation(passes, average=average_aggregated_gradients) if passes > 1 else None
     distribute(optimizer, exchange, accumulation, LocalVariables(scaled=scale_local_gradients))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import fields
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -15,7 +16,7 @@ from weakref import WeakSet
 import keras
 
 from jupyter_ddl.training import step
-from jupyter_ddl.training.backends import ops
+from jupyter_ddl.training.backends import global_process_set, ops
 from jupyter_ddl.training.half_precision import as_of_whole_batch
 from jupyter_ddl.training.optimizer.build import build
 from jupyter_ddl.training.optimizer.exchange import Exchange
@@ -48,6 +49,7 @@ class DistributedMixin:
     _local = LocalVariables()
     _shards: StateShards | None = None
     _check: Callable[[Any], None] | None = None
+    _again: Callable[..., None] | None = None
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
@@ -140,6 +142,27 @@ class DistributedMixin:
         if self._local is DistributedMixin._local:
             object.__setattr__(self, "_local", LocalVariables())
         self._local.add(var)
+
+    def kept_distribution(self) -> tuple[Callable[..., None], dict[str, Any]]:
+        """Return what distributes a plain copy of this optimizer on a rank that takes this one's place, as this one is.
+
+        It is called with the copy and the dict. `engine.kept_variables` asks for it.
+
+        Raises:
+            ValueError: it has parts of this rank alone.
+        """
+        own = {
+            "backward_passes_per_step": self._accumulation is not None,
+            "local variables": bool(self._local),
+            "sharded state": self._shards is not None,
+            "groups of variables": not isinstance(self._exchange.groups, int | None),
+            "a process set": self._exchange.process_set is not global_process_set,
+        }
+        found = [name for name, has in own.items() if has]
+        if found:
+            raise ValueError(f"its optimizer has {', '.join(found)}: make it again, with hvd.DistributedOptimizer")
+        settings = {f.name: getattr(self._exchange, f.name) for f in fields(Exchange) if f.name != "process_set"}
+        return self._again or distribute_again, settings
 
     def _reduced(self, gradients: list[Any], variables: list[Any]) -> list[Any]:
         """Return the gradients reduced over the ranks, except those that were reduced in this step already."""
@@ -263,6 +286,35 @@ def distribute(optimizer: Any, exchange: Exchange, accumulation: Accumulation | 
     plain: Any = type(optimizer)
     _become(optimizer, distributed_class(plain))
     _all.add(optimizer)
+
+
+def distribute_again(optimizer: Any, settings: dict[str, Any]) -> None:
+    """Make the copy of a distributed optimizer one, on a rank that takes the place of another.
+
+    Args:
+        optimizer: a plain one.
+        settings: as `DistributedMixin.kept_distribution` returns them.
+    """
+    distribute(optimizer, Exchange(**settings), None, LocalVariables())
+
+
+def set_again(optimizer: Any, again: Callable[..., None]) -> None:
+    """Have the copy of a distributed optimizer be distributed by `again(optimizer, settings)`."""
+    assert isinstance(optimizer, DistributedMixin)
+    object.__setattr__(optimizer, "_again", again)
+
+
+def undistributed(optimizer: Any) -> None:
+    """Make a distributed optimizer a plain one, which shares nothing with the ranks' exchange."""
+    _become(optimizer, _plain_class(type(optimizer)))
+
+
+def is_made_by_class(optimizer: Any) -> bool:
+    """Return whether a distributed optimizer was made by the class of another, as by `other.from_config(config)`.
+
+    `hvd.DistributedOptimizer` has not made it, and it has the settings of none.
+    """
+    return optimizer not in _all
 
 
 def check_updates(optimizer: Any, check: Callable[[Any], None]) -> None:

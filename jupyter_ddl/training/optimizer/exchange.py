@@ -119,8 +119,11 @@ class Exchange:
         return reduced
 
     def _made_dense(self, gradient: Any) -> Any:
-        """Return slices as a dense tensor, where they are sent as one: Adasum is defined on whole tensors."""
-        is_dense = self.sparse_as_dense or self.op == hvd.Adasum
+        """Return slices as a dense tensor, where they are sent as one.
+
+        Adasum is defined on whole tensors; and rows that each rank has are one row each, as in one process.
+        """
+        is_dense = self.sparse_as_dense or self.op == hvd.Adasum or ops.has_same_rows_always(gradient)
         return ops.densified(gradient) if is_dense else gradient
 
 

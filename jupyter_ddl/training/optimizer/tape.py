@@ -17,6 +17,7 @@ from horovod.tensorflow.mpi_ops import global_process_set
 
 from jupyter_ddl.engine import rank_state
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.horovod_api import arguments
 from jupyter_ddl.training.optimizer import options
 from jupyter_ddl.training.optimizer.exchange import Exchange
 from jupyter_ddl.training.optimizer.local_variables import LocalVariables
@@ -111,7 +112,7 @@ def DistributedGradientTape(  # noqa: N802 (Horovod's name)
         compression=compression,
         name="DistributedGradientTape",
         sparse_as_dense=sparse_as_dense,
-        predivide=options.predivision(gradient_predivide_factor, op),
+        predivide=arguments.predivision(gradient_predivide_factor, op),
         groups=options.grouping(groups, num_groups),
         process_set=process_set,
         device_dense=device_dense,

@@ -1,7 +1,7 @@
 """Programs of tests/auto_programs on all ranks with `jupyter_ddl.auto(batch="global")`, against one process.
 
 Run by `mpiexec -n N python auto_equality_program.py FOLDER`: some of each kind, since each program is traced twice.
-auto_equality_every_program.py takes all.
+auto_equality_more_program.py takes others, so that neither takes long; auto_equality_every_program.py takes all.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import auto_samples
 import numpy as np
+from auto_equality_names import OWN_RULES, SOME
 from auto_programs import Outcome, run_in
 from mpi4py import MPI  # owns MPI, as in our engine: Horovod's shutdown must not finalise it
 
@@ -21,23 +22,6 @@ if TYPE_CHECKING:
 
 WORLD = MPI.COMM_WORLD
 FOLDER = Path(sys.argv[1])
-SOME = (
-    "any_size",
-    "batch_normalization",
-    "changed_gradients",
-    "fit_after_load",
-    "mixed_precision",
-    "own_metrics",
-    "own_test_step",
-    "ragged_and_sparse",
-    "rows_of_predictions",
-    "shuffled_in_batches",
-    "summed_losses",
-    "train_on_batch_loop",
-    "two_outputs_evaluated",
-    "weighted_samples",
-)
-OWN_RULES = ("batch_normalization", "dropout", "random_augmentation")
 
 
 def folder_of(*parts: str) -> Path:
@@ -99,18 +83,19 @@ def moving_averages(x: np.ndarray) -> list[np.ndarray]:
     return [mean, variance]
 
 
-def main(programs: Sequence[str]) -> None:
+def main(programs: Sequence[str], *, with_samples: bool = True) -> None:
     # Before anything of ours or of Horovod's is imported: plain Keras.
     wanted = alone(programs)
-    orders = auto_samples.alone(WORLD)
+    orders = auto_samples.alone(WORLD) if with_samples else None
 
     import numerics_harness
 
     import jupyter_ddl
 
     numerics_harness.FINDINGS.update({name: partial(compare, name, outcome) for name, outcome in wanted.items()})
-    numerics_harness.FINDINGS.update(auto_samples.findings())
-    numerics_harness.FINDINGS["samples alone"] = lambda: orders
+    if with_samples:
+        numerics_harness.FINDINGS.update(auto_samples.findings())
+        numerics_harness.FINDINGS["samples alone"] = lambda: orders
     jupyter_ddl.auto(batch="global")
     numerics_harness.take_all()
 

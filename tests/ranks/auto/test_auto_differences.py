@@ -68,6 +68,18 @@ model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
 model.compile('sgd', keras.losses.MeanSquaredError(reduction='sum'))
 model.fit(x, y, verbose=0)
 """
+QUEUE = """
+class Queue(keras.layers.Layer):
+    def build(self, shape):
+        self.features = self.add_weight(shape=(8, 3), initializer='zeros', trainable=False)
+    def call(self, rows, training=False):
+        if training:
+            self.features.assign(keras.ops.concatenate([rows[:4], self.features[:-4]]))
+        return rows
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3), Queue(), keras.layers.Dense(1)])
+model.compile('sgd', 'mse')
+model.fit(x, y, epochs=2, verbose=0)
+"""
 LOOP_WITHOUT_OPTIMIZER = """
 model = made()
 with tf.GradientTape() as tape:
@@ -93,6 +105,11 @@ TOLD = {
     ),
     "peak": (PEAK, "global", "metrics        Peak is the mean of the ranks', by samples"),
     "count": (PEAK.replace("[Peak()]", "[Count()]"), "global", "metrics        Count is what all ranks counted, added"),
+    "queue": (
+        QUEUE,
+        "global",
+        "NOTE: features of Queue is set by the steps and not trained: each rank has its own, and",
+    ),
     "no optimizer": (LOOP_WITHOUT_OPTIMIZER, "global", "NOTE: Gradients that are taken outside of fit and train_on_"),
 }
 

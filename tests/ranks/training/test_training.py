@@ -119,6 +119,19 @@ def test_xla_is_left_out_of_the_step_alone(world: World) -> None:
     )
 
 
+def test_layers_that_promise_statistics_of_all_ranks_are_told_of(world: World) -> None:
+    first, *others = world.every("statistics_of_all_ranks")
+    told = first["told"].splitlines()
+    assert len(told) == (world.size > 1), "once, though fit is called again"
+    assert all(line.startswith("WARNING: normalised: synchronized=True is for the devices") for line in told)
+    assert {other["told"] for other in others} <= {""}
+    assert first["refused"].startswith("hvd.SyncBatchNormalization is a layer for Keras 2. Received: one with Keras 3")
+
+
+def test_xla_compiles_what_makes_variables_of_a_model_that_is_not_distributed(world: World) -> None:
+    assert world.every("xla_of_a_model_that_is_each_ranks_own") == [["accuracy", "loss"]] * world.size
+
+
 def test_ranks_agree_on_the_steps_that_overflow(world: World) -> None:
     found = world.one("mixed_float16")
     scale, steps = found["state"]

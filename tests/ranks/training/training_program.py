@@ -332,6 +332,33 @@ def ways_of_compiling() -> dict[str, Any]:
 
 
 @finding
+def statistics_of_all_ranks() -> dict[str, str | None]:
+    """Layers that promise them, and do not have them here."""
+    keras.utils.set_random_seed(1)
+    layer = keras.layers.BatchNormalization(synchronized=True, name="normalised")
+    model = keras.Sequential([keras.Input((8, 8, 1)), keras.layers.Flatten(), layer, keras.layers.Dense(10)])
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(hvd.DistributedOptimizer(keras.optimizers.SGD(0.1)), loss)
+    with redirect_stderr(io.StringIO()) as told:
+        model.fit(*own_data(), epochs=2, **QUIET)
+        model.fit(*own_data(), **QUIET)
+    return {"told": told.getvalue(), "refused": error_text(horovod.tensorflow.SyncBatchNormalization)}
+
+
+@finding
+def xla_of_a_model_that_is_each_ranks_own() -> list[str] | str:
+    """Its metrics make variables while the step is compiled."""
+    model = dense_model()
+    model.compile("sgd", "sparse_categorical_crossentropy", metrics=["accuracy"], jit_compile=True)
+    try:
+        told = model.evaluate(*own_data(), batch_size=16, verbose=0, return_dict=True)
+        told |= model.fit(*own_data(), **QUIET).history
+    except tf.errors.UnimplementedError as error:
+        return str(error)
+    return sorted(told)
+
+
+@finding
 def xla_around_the_exchange() -> str | None:
     """A step of the user's own, compiled whole."""
     variable = keras.Variable([0.0])
