@@ -9,7 +9,7 @@ import sys
 from zipfile import BadZipFile
 
 from jupyter_ddl.engine import gpu_errors, run_context
-from jupyter_ddl.engine.error_text import attributes_of, text_of
+from jupyter_ddl.engine.error_text import attributes_of, chain_of, text_of
 from jupyter_ddl.protocol.frameworks import REQUIREMENTS
 
 _OF_FILES = (FileExistsError, FileNotFoundError, BadZipFile)
@@ -28,7 +28,10 @@ def of(error: BaseException) -> str | None:
         error: what the program raised.
     """
     added = attributes_of(error).get(_ATTRIBUTE)
-    return str(added) if added else _of_missing(error) or _of_files(error) or gpu_errors.advice(error, text_of(error))
+    if added:
+        return str(added)
+    own = _of_missing(error) or _of_files(error) or _of_processes(error)
+    return own or gpu_errors.advice(error, text_of(error))
 
 
 def _of_missing(error: BaseException) -> str | None:
@@ -54,4 +57,24 @@ def _of_files(error: BaseException) -> str | None:
         "os.makedirs(path, exist_ok=True). What one rank must do for all (extract, download, write, remove, "
         "tempfile.mkdtemp), put in a function: jupyter_ddl.data.make_once(function) calls it on rank 0, and returns on "
         "all ranks what it returns."
+    )
+
+
+def _of_processes(error: BaseException) -> str | None:
+    """Return the advice for a process of torch's that ended before it could say why; None for other errors."""
+    if type(error) is RuntimeError:
+        told = [text_of(one) for one in chain_of(error)]
+        has_ended = told[0].startswith("DataLoader worker") and "exited unexpectedly" in told[0]
+        has_ended = has_ended and not any("killed by signal" in text for text in told)
+    else:
+        # Without an import of torch: one of `mp.spawn` that could not say what it raised.
+        has_ended = type(error).__name__ == "ProcessExitedException" and text_of(error).endswith("exit code 1")
+    if not has_ended:
+        return None
+    return (
+        "If the process was started by spawn or forkserver, and a cell defines what it runs: such a process imports "
+        'that, and no process can import a cell. Its own error, "Can\'t get attribute", is in the output. Write '
+        "the definitions into a file, and import them (%%writefile work.py; from work import work), or run the whole "
+        'program by %run; or start the process by fork: DataLoader(multiprocessing_context="fork"), '
+        'mp.start_processes(work, nprocs=2, start_method="fork").'
     )

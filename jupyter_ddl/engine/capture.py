@@ -18,7 +18,7 @@ import re
 import select
 import sys
 import threading
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from os import dup2, fstat, read, write
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,7 @@ from jupyter_ddl.host.stall_messages import StallReader
 from jupyter_ddl.protocol.exit_statuses import THREAD_ENDED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from jupyter_ddl.engine.world import World
     from jupyter_ddl.host.run_files import RunFiles
@@ -41,12 +41,15 @@ _READ_BYTES = 1 << 16
 _NAP_S = 0.005
 _PIPE_BYTES = 1 << 20  # what Linux grants any user
 
-# What TensorFlow's C++ code logs of itself when it is imported, anywhere in a line that the cell has begun.
+# What TensorFlow's C++ code logs of itself when it is imported, anywhere in a line that the cell has begun; and what
+# torch's profiler does when it first starts in another thread than the one that imported torch, which changes nothing.
+# Source: kineto, libkineto/src/libkineto_api.cpp, initProfilerIfRegistered
 _STARTUP_LOG = re.compile(
     rb"WARNING: All log messages before absl::InitializeLog\(\) is called are written to STDERR\n"
     rb"|[IWE]0000 00:00:\d+\.\d+ +\d+ [\w./]+:\d+\] .{0,4000}\n"
     rb"|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: [IWE] [\w./]+:\d+\] .{0,4000}\n"
     rb"|To enable the following instructions: .{0,4000}, rebuild TensorFlow with the appropriate compiler flags\.\n"
+    rb"|(?:ERROR: )?External init callback must run in same thread as registerClient \(-?\d+ != -?\d+\)\n"
 )
 
 
@@ -139,6 +142,17 @@ class Capture:
             self._is_starting = is_starting
             self._run = run
             self._stalls.begin(run if tells_stalls else None)
+
+    @contextmanager
+    def starting(self) -> Iterator[None]:
+        """Leave out what a framework's profiler logs as it starts, for the length of the block."""
+        self.drain()
+        was_starting, self._is_starting = self._is_starting, True
+        try:
+            yield
+        finally:
+            self.drain()
+            self._is_starting = was_starting
 
     def drain(self) -> None:
         """Send everything that has been written so far. Call it before the event that ends the run."""

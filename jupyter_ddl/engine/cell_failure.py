@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from jupyter_ddl.engine.world import World
     from jupyter_ddl.protocol.requests import RunCell
 
+# How long the text of a rank's own exception may take once the cell is released.
+_READ_S = 1.0
+
 
 class CellFailure:
     """The failure of one cell after another on this rank."""
@@ -62,14 +65,14 @@ class CellFailure:
         """Note that the cell has raised, and end its collectives; return whether a plain traceback will do."""
         # A release that comes now would interrupt the formatting, not the cell.
         self._interrupts.disarm()
-        # Asked first: this rank is about to end its collectives, too.
+        # Asked first: this rank is about to end its collectives, too, and the others' errors then have it released.
+        self._was_released = self._interrupts.is_requested(self._outlet.run)
         self._is_effect = error is not None and self._state.collectives.was_ended_elsewhere(words_of(error))
         self.let_others_go()
         # A traceback takes a moment to make, on a busy machine seconds, in which others need not wait for this rank.
         if os.getpid() == self._world.pid:
             self._emit.announce(CellRaised(self._outlet.run, self._world.rank))
         self._raised_s = time()
-        self._was_released = self._interrupts.is_requested(self._outlet.run)
         if error is None:
             return False
         # A released rank's traceback is rarely read, and IPython takes seconds for a deep one of TensorFlow's.
@@ -120,7 +123,8 @@ class CellFailure:
         reading = error
         try:
             try:
-                self._interrupts.arm(self._outlet.run)
+                # Its own exception is a cause, also where a release has come since: then it has a moment.
+                self._interrupts.arm(self._outlet.run, _READ_S)
                 for reading in chain_of(error):
                     text_of(reading)
             finally:

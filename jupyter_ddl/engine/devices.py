@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host import import_hooks
+from jupyter_ddl.host.core_claims import claim
 from jupyter_ddl.host.cores import cores_of, keep_to, share_of_cores
 from jupyter_ddl.host.topology import find_gpu, list_gpus, visible_gpus
 from jupyter_ddl.paths import BIND_VARIABLE, DEVICE_VARIABLE, JOB_GPUS_VARIABLE
@@ -24,7 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType
 
-__all__ = ["Pinned", "configure_tensorflow", "pin", "share_of_cores"]
+    from jupyter_ddl.engine.world import World
+
+__all__ = ["Pinned", "configure_tensorflow", "keep_to_share", "pin", "share_of_cores"]
+
+
+_CORES = "CPU"
 
 
 @dataclass(frozen=True)
@@ -47,10 +53,6 @@ def pin(
 
     A program that torchrun starts sees all GPUs of its host, and takes the one whose number is its LOCAL_RANK. Ranks
     of PyTorch do too, and `cuda` without a number is their own.
-
-    Ranks that compute on the cores keep to a share of them each. Otherwise Linux sometimes puts, for minutes, the
-    threads in which ranks wait for each other on one core and those that compute on the other: a training then takes
-    twice the time (docs/performance.md). With a GPU the site decides which cores are near it.
 
     Runs on: every rank, before TensorFlow is imported.
 
@@ -83,9 +85,33 @@ def pin(
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
     count = _set_threads(threads, share_of_cores(local_rank, local_size))
-    if not devices:
-        _bind(local_rank, local_size, count)
-    return Pinned(_label(devices[local_rank]) if devices else "CPU", count)
+    return Pinned(_label(devices[local_rank]) if devices else _CORES, count)
+
+
+def keep_to_share(world: World, pinned: Pinned) -> None:
+    """Keep this rank, if it has no GPU, to its share of the cores, unless it has more threads than that.
+
+    Otherwise Linux sometimes puts, for minutes, the threads in which ranks wait for each other on one core and those
+    that compute on the other: a training then takes twice the time (docs/performance.md). With a GPU the site decides
+    which cores are near it. Where ranks of another cluster, whosever it is, keep to cores of these, none of these
+    ranks does: Linux can then move them to cores that are idle.
+
+    Runs on: every rank. Collective: every rank of a host must call this.
+
+    Args:
+        world: the rank's.
+        pinned: what `pin` returned.
+    """
+    if pinned.device != _CORES or world.local_size == 1:
+        return
+    wanted = os.environ.get(BIND_VARIABLE, "")
+    cores = cores_of(world.local_rank, world.local_size)
+    if wanted == "0" or pinned.threads > len(cores):
+        cores = set()
+    everyones = world.node.gather(cores)
+    is_free = world.node.bcast(None if everyones is None else _claimed(set().union(*everyones)))
+    if cores and (is_free or wanted):
+        keep_to(cores)
 
 
 def shared(devices: Sequence[str], local_rank: int, pinned: Pinned) -> str | None:
@@ -169,11 +195,8 @@ def _choose_in_tensorflow(number: int, tensorflow: ModuleType) -> None:
         tensorflow.config.set_visible_devices(devices[number], "GPU")
 
 
-def _bind(local_rank: int, local_size: int, threads: int) -> None:
-    """Keep the rank to its share of the cores, unless it has more threads than cores."""
-    cores = cores_of(local_rank, local_size)
-    if local_size > 1 and threads <= len(cores) and os.environ.get(BIND_VARIABLE) != "0":
-        keep_to(cores)
+def _claimed(cores: set[int]) -> bool:
+    return not cores or claim(cores)
 
 
 def _set_threads(threads: int | None, share: int) -> int:

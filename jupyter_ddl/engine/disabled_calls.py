@@ -42,3 +42,16 @@ def refuse_exit() -> NoReturn:
     raise InvalidInput(
         "A cell must not end its rank.", "exit", "Raise an error to leave the cell; %ddl stop ends the ranks."
     )
+
+
+def refuse_magics() -> NoReturn:
+    """Refuse `%load_ext jupyter_ddl` on a rank: it would change the rank's kernel, and start ranks of its own.
+
+    Raises:
+        InvalidInput: always.
+    """
+    raise InvalidInput(
+        "jupyter_ddl is loaded in the notebook, not on its ranks.",
+        "%load_ext jupyter_ddl in a cell on ranks",
+        "Write it in a cell without %%distributed.",
+    )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from time import time
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +47,11 @@ if TYPE_CHECKING:
 
 
 class Guard:
-    """Runs cells on one rank, one at a time."""
+    """Runs cells on one rank, one at a time.
+
+    Attributes:
+        names: what each cell finds in its namespace, and its value: `rank`, `local_rank` and `world_size`.
+    """
 
     def __init__(
         self,
@@ -72,8 +76,8 @@ class Guard:
         self._warmup = warmup
         self._debugger = debugger
         self._last_resort = LastResort(shell.kernel, world, emit, capture, leaving)
-        self._names = {"rank": world.rank, "local_rank": world.local_rank, "world_size": world.world_size}
-        shell.user_ns.update(self._names)
+        self.names = {"rank": world.rank, "local_rank": world.local_rank, "world_size": world.world_size}
+        shell.user_ns.update(self.names)
         self._interrupts = Interrupts(shell.user_ns)
         self._failure = CellFailure(shell, world, state, emit, outlet, self._interrupts)
         self._lines = NotebookLines(shell)
@@ -168,7 +172,9 @@ class Guard:
         self._failure.begin()
         before = self._state.variables.snapshot()
         late: InvalidInput | None = None
-        self._state.collectives.begin_cell(self._turn(request))
+        # A profiler may start first.
+        with self._capture.starting() if request.options.timeline else nullcontext():
+            self._state.collectives.begin_cell(self._turn(request))
         self._state.cells.begin(Cell(len(request.ranks), request.options))
         try:
             try:
@@ -230,7 +236,7 @@ class Guard:
         if "_oh" not in names:
             # `globals().clear()`: IPython's own are gone too.
             self._shell.init_user_ns()
-        for name, value in self._names.items():
+        for name, value in self.names.items():
             names.setdefault(name, value)
 
     def _stall_after_s(self, request: RunCell) -> float | None:

@@ -26,14 +26,13 @@ from jupyter_ddl.protocol.requests import (
     Ping,
     PrepareHorovod,
     ProfileRank,
-    PullValue,
-    PushValues,
     Release,
     Request,
     RestHorovod,
     RunCell,
 )
 from jupyter_ddl.protocol.task_requests import DropArrays, EndTasks, KeepArray, RunTask
+from jupyter_ddl.protocol.value_requests import Move
 
 if TYPE_CHECKING:
     from jupyter_ddl.engine.collectives.library import RestingLibrary
@@ -94,7 +93,7 @@ class Handlers:
             self._guard.prepare(on_subset=request.on_subset)
         elif isinstance(request, RestHorovod):
             self._resting.rest(request.run, request.after)
-        elif isinstance(request, PushValues | PullValue):
+        elif isinstance(request, Move):
             self._values.answer(request, stream, identities, message)
 
     def on_control(self, stream: Any, identities: Any, message: dict[str, Any]) -> None:

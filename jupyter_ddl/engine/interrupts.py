@@ -89,11 +89,15 @@ class Interrupts:
         threading.Thread(target=self._insist, name="jupyter_ddl interrupts", daemon=True).start()
         patch(sys, "unraisablehook", self._on_unraisable, Layer.RANK)
 
-    def arm(self, run: str) -> None:
+    def arm(self, run: str, grace_s: float = 0.0) -> None:
         """Let releases of `run` interrupt from here on.
 
+        Args:
+            run: what is released.
+            grace_s: how long what follows has where it was released before.
+
         Raises:
-            KeyboardInterrupt: it was released before it began.
+            KeyboardInterrupt: it was, and what follows has no time.
         """
         signal.signal(_SIGINT, self._on_sigint)
         # An earlier cell may have blocked it; signals sent since then belong to no run.
@@ -101,7 +105,7 @@ class Interrupts:
         with self._lock:
             self._armed = run
             early = run in self._reasons
-        if early:
+        if early and not (grace_s and self._interrupt_later(grace_s, run)):
             raise KeyboardInterrupt
 
     @property
@@ -171,6 +175,16 @@ class Interrupts:
         """
         while True:
             self._interrupt(self._due.get())
+
+    def _interrupt_later(self, seconds: float, run: str) -> bool:
+        """Interrupt `run` later; return False where no thread can be started for that."""
+        timer = threading.Timer(seconds, self._due.put, (run,))
+        timer.daemon = True
+        try:
+            timer.start()
+        except RuntimeError:
+            return False
+        return True
 
     def _interrupt(self, run: str) -> None:
         """Signal the main thread until it has handled one, or the run is over.

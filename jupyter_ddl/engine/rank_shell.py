@@ -66,6 +66,17 @@ class RankShell(ZMQInteractiveShell):
         """Refuse. `exit`, `quit` and %exit all call this; ipykernel's stops the engine's event loop."""
         refuse_exit()
 
+    def new_main_mod(self, filename: str, modname: str) -> Any:
+        """Return the module `__main__` for %run, with what Python gives every module.
+
+        IPython empties the one of the program's run before, and `multiprocessing` asks for `__spec__` where it starts
+        a process by spawn or forkserver. Source: IPython 9.18, InteractiveShell.new_main_mod.
+        """
+        main = super().new_main_mod(filename, modname)
+        for name in ("__spec__", "__loader__", "__package__", "__doc__"):
+            vars(main).setdefault(name, None)
+        return main
+
     def safe_execfile(self, fname: Any, *where: Any, exit_ignore: bool = False, **options: Any) -> None:
         """Run a program for %run, and raise what it raises.
 

@@ -27,6 +27,7 @@ class World:
 
     Attributes:
         communicator: a duplicate of MPI.COMM_WORLD for our own use, so that no message of the user's meets ours.
+        node: the same of this host's ranks.
     """
 
     rank: int
@@ -36,6 +37,7 @@ class World:
     host: str
     pid: int
     communicator: Any
+    node: Any = None
 
     @classmethod
     def join(cls, started: int) -> World:
@@ -63,8 +65,8 @@ class World:
             host=socket.gethostname(),
             pid=os.getpid(),
             communicator=world.Dup(),
+            node=node,
         )
-        node.Free()
         # All ranks of this host are in the world by now.
         if place.local_rank == 0:
             remove_start_files()

@@ -13,6 +13,7 @@ import msgspec
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host import untrusted_files
 from jupyter_ddl.protocol.rank_files import JAX_EPOCH
+from jupyter_ddl.protocol.xla_names import COLLECTIVES
 from jupyter_ddl.timeline.perfetto import operations
 from jupyter_ddl.timeline.rank_calls import Call, collectives_of, kind_of
 
@@ -83,15 +84,21 @@ def joined(paths: Mapping[int, Path], ahead_us: Mapping[int, float]) -> tuple[fl
     by_rank: dict[int, list[Call]] = {}
     for rank, path in sorted(paths.items()):
         trace, shift_us = read(path, ahead_us.get(rank, 0.0))
-        by_rank[rank] = list(_calls(trace, shift_us))
+        by_rank[rank] = list(calls(trace, shift_us))
     return collectives_of(by_rank)
 
 
-def _calls(trace: JaxTrace, shift_us: float) -> Iterator[Call]:
+def calls(trace: JaxTrace, shift_us: float) -> Iterator[Call]:
+    """Yield a rank's collectives, in the order in which they began.
+
+    Args:
+        trace: the rank's.
+        shift_us: as `read` returns it.
+    """
     asked_us: dict[str, float] = {}
     for one in sorted(trace.events, key=lambda event: event.ts):
         operation = str(one.args.get("hlo_op", ""))
-        kind = kind_of(operation)
+        kind = _kind_of(operation)
         if not kind or one.ph != "X":
             continue
         name = f"{operation.replace(_DONE, '').replace(_START, '')} of {one.args.get('hlo_module', '')}"
@@ -101,6 +108,12 @@ def _calls(trace: JaxTrace, shift_us: float) -> Iterator[Call]:
             continue
         handed_us = asked_us.pop(name, at_us)
         yield Call(kind, (), None, handed_us, handed_us, at_us + one.dur, name)
+
+
+def _kind_of(operation: str) -> str:
+    """Return the kind of collective that an operation of XLA's is; empty for none, and for what only moves data on."""
+    is_collective = operation.startswith(COLLECTIVES)
+    return kind_of(operation.removeprefix("ragged-").removeprefix("collective-")) if is_collective else ""
 
 
 def perfetto_events(paths: Mapping[int, Path], ahead_us: Mapping[int, float]) -> Iterator[dict[str, Any]]:

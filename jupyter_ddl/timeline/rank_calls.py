@@ -46,7 +46,7 @@ def kind_of(name: str) -> str:
     """Return the kind of collective that a call's or a span's name begins with; empty for none.
 
     Example:
-        >>> kind_of("all-reduce.3")
+        >>> kind_of("all_reduce")
         'ALLREDUCE'
     """
     plain = name.replace("_", "").replace("-", "").upper()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import signal
@@ -258,3 +259,32 @@ def test_a_script_needs_no_argument_and_its_ranks_may_end_in_any_order(tmp_path:
     summed = re.findall(r"^\[([\d-]+)\] +sum 3\.0$", done.stdout, re.MULTILINE)
     assert sorted(summed) in (["0-1"], ["0", "1"]), done.stdout
     assert "ended 1" in done.stdout
+
+
+def test_orbax_saves_after_a_release(begun: Session, tmp_path: Path) -> None:
+    """It keeps JAX's client of its first save, also where new processes have another one."""
+    if importlib.util.find_spec("orbax") is None:
+        pytest.skip("orbax is not installed")
+    begun.run("import orbax.checkpoint as ocp")
+    saved = (
+        "spread, _ = sharded([rank + 1.0])\n"
+        "with ocp.StandardCheckpointer() as saver: saver.save({path!r}, dict(spread=spread))"
+    )
+    begun.run(saved.format(path=str(tmp_path / "first")))
+    with pytest.raises(RankError, match="on purpose"):
+        begun.run("if rank: raise ValueError('on purpose')\ntotal(1)")
+    begun.run(saved.format(path=str(tmp_path / "second")))
+    assert {path.name for path in tmp_path.iterdir()} == {"first", "second"}
+
+
+def test_a_script_ends_where_a_library_keeps_arrays_to_the_end_of_the_process(tmp_path: Path) -> None:
+    """Flax NNX does: the client of JAX's service stays connected, and rank 0 waited five minutes for its end."""
+    script = tmp_path / "program.py"
+    script.write_text(
+        f"{JAX}\nimport ctypes\njax.distributed.initialize()\nkept = jnp.ones(1) + jax.process_index()\n"
+        "ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))\nprint('ended')\n"
+    )
+    command = [sys.executable, "-m", "jupyter_ddl.cli", "run", "-n", "2", str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=80, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "ended" in done.stdout

@@ -87,3 +87,32 @@ def test_a_missing_framework_is_told_with_the_command_that_installs_it() -> None
 )
 def test_of_another_module_nothing_is_told(error: BaseException) -> None:
     assert advice.of(error) is None
+
+
+class ProcessExitedException(Exception):
+    """Stands for that of torch.multiprocessing."""
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ProcessExitedException("process 0 terminated with exit code 1"),
+        RuntimeError("DataLoader worker (pid(s) 13425) exited unexpectedly"),
+    ],
+)
+def test_processes_that_cannot_import_what_a_cell_defines(error: BaseException) -> None:
+    assert "no process can import a cell" in str(advice.of(error))
+    assert "%%writefile work.py" in str(advice.of(error))
+
+
+@pytest.mark.parametrize(
+    "error", [ProcessExitedException("process 0 terminated with signal SIGKILL"), RuntimeError("exited unexpectedly")]
+)
+def test_processes_that_ended_otherwise(error: BaseException) -> None:
+    assert advice.of(error) is None
+
+
+def test_a_worker_that_a_signal_ended() -> None:
+    error = RuntimeError("DataLoader worker (pid(s) 13425) exited unexpectedly")
+    error.__cause__ = RuntimeError("DataLoader worker (pid 13425) is killed by signal: Killed.")
+    assert advice.of(error) is None

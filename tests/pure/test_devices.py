@@ -13,6 +13,7 @@ from nvml import build_nvml, h200s
 
 from jupyter_ddl.engine import devices, gpu
 from jupyter_ddl.engine.devices import Pinned, configure_tensorflow, pin
+from jupyter_ddl.engine.world import World
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.paths import BIND_VARIABLE, DEVICE_VARIABLE
 
@@ -92,32 +93,60 @@ def test_a_rank_on_a_gpu() -> None:
     assert os.environ["TF_NUM_INTRAOP_THREADS"] == "6"
 
 
+class Node:
+    """The ranks of a host, of which all keep to as many cores as this one: a communicator."""
+
+    def __init__(self, rank: int, claimed: bool) -> None:
+        self._is_first, self._claimed = rank == 0, claimed
+
+    def gather(self, cores: set[int]) -> list[set[int]] | None:
+        return [cores] if self._is_first else None
+
+    def bcast(self, is_free: bool | None) -> bool:
+        assert (is_free is None) is not self._is_first
+        return self._claimed if is_free is None else is_free
+
+
+@pytest.mark.parametrize("rank", [0, 1])
 @pytest.mark.parametrize(
-    ("gpus", "ranks", "threads", "bind", "kept"),
+    ("gpus", "ranks", "threads", "bind", "is_free", "is_kept"),
     [
-        ([], 9, None, "", [{1}]),
-        ([], 9, 2, "", []),  # more threads than the share has
-        ([], 9, None, "0", []),
-        ([], 12, None, "", [{1}]),
-        (["0", "1"], 2, None, "", []),
-        ([], 1, None, "", []),
+        ([], 9, None, "", True, True),
+        ([], 9, None, "", False, False),  # other ranks have them
+        ([], 9, None, "1", False, True),  # the user wants it
+        ([], 9, 2, "", True, False),  # more threads than the share has
+        ([], 9, None, "0", True, False),
+        ([], 12, None, "", True, True),
+        (["0", "1"], 2, None, "", True, False),
     ],
 )
-def test_ranks_without_a_gpu_keep_to_their_share(
+def test_ranks_without_a_gpu_keep_to_their_share_where_no_others_do(
     kept_to: list[set[int]],
     monkeypatch: pytest.MonkeyPatch,
+    rank: int,
     gpus: list[str],
     ranks: int,
     threads: int | None,
     bind: str,
-    kept: list[set[int]],
+    is_free: bool,
+    is_kept: bool,
 ) -> None:
     monkeypatch.setenv(BIND_VARIABLE, bind)
     monkeypatch.setattr(devices, "share_of_cores", lambda local_rank, local_size: max(1, 9 // local_size))
     # No topology file is read for a core that this machine may not have.
     monkeypatch.setattr(devices, "cores_of", lambda rank, size: {rank % 9})
-    pin(gpus, min(1, ranks - 1), ranks, threads)
-    assert kept_to == kept
+    claimed: list[set[int]] = []
+    monkeypatch.setattr(devices, "claim", lambda cores: claimed.append(cores) or is_free)
+    world = World(rank, ranks, rank, ranks, "here", 4711, None, Node(rank, is_free))
+    devices.keep_to_share(world, pin(gpus, rank, ranks, threads))
+    assert kept_to == ([{rank}] if is_kept else [])
+    may_claim = rank == 0 and not gpus and bind != "0" and threads is None
+    assert claimed == ([{rank}] if may_claim else []), "the first rank of a host claims for all, and nothing in vain"
+
+
+def test_a_rank_alone_on_its_host_keeps_to_no_core(kept_to: list[set[int]]) -> None:
+    devices.keep_to_share(World(0, 1, 0, 1, "here", 4711, None), pin([], 0, 1))
+    assert kept_to == []
 
 
 def test_what_the_user_set_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:

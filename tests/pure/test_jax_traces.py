@@ -9,7 +9,7 @@ import pytest
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.protocol.rank_files import JAX_EPOCH, JAX_TRACE, rank_file
-from jupyter_ddl.timeline.rank_calls import kind_of
+from jupyter_ddl.timeline.jax_traces import JaxEvent, JaxTrace, calls
 from jupyter_ddl.timeline.run_files import analyse_run, perfetto_pieces
 
 if TYPE_CHECKING:
@@ -100,16 +100,21 @@ def test_what_is_no_trace_is_one_clear_error(tmp_path: Path, text: str) -> None:
         analyse_run(tmp_path, {})
 
 
-def test_kinds_by_the_names_of_both_libraries() -> None:
-    names = (
-        "all-reduce.3",
-        "allreduce_",
-        "_allgather_base_",
-        "reduce-scatter",
-        "reduce_scatter_",
-        "barrier",
-        "dot.1",
-        "",
-    )
-    kinds = ["ALLREDUCE", "ALLREDUCE", "ALLGATHER", "REDUCESCATTER", "REDUCESCATTER", "BARRIER", "", ""]
-    assert [kind_of(name) for name in names] == kinds
+def test_operations_of_one_device_are_no_collectives(tmp_path: Path) -> None:
+    for rank in (0, 1):
+        written(tmp_path, rank)
+        path = tmp_path / rank_file(rank, JAX_TRACE)
+        trace = json.loads(path.read_text())
+        for number, name in enumerate(("broadcast_multiply_fusion", "reduce.3", "gather", "scatter.1")):
+            trace["traceEvents"].insert(1, operation(name, 2000.0 + number, 1.0))
+        path.write_text(json.dumps(trace))
+    assert [one.name for one in analyse_run(tmp_path, {}).tensors] == ["all-reduce.1 of jit_step"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("all-gather-start", "ALLGATHER"), ("ragged-all-to-all", "ALLTOALL"), ("collective-broadcast.2", "BROADCAST")],
+)
+def test_collectives_of_xla(name: str, kind: str) -> None:
+    event = JaxEvent(ph="X", name=name, args={"hlo_op": name.replace("-start", "-done"), "hlo_module": "jit_step"})
+    assert [call.kind for call in calls(JaxTrace([event]), 0.0)] == [kind]

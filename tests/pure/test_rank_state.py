@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from IPython.core.interactiveshell import InteractiveShell
 
 import jupyter_ddl
 from jupyter_ddl.engine import rank_state, run_context
@@ -80,3 +81,12 @@ def test_a_preparation_is_called_once_and_one_that_another_adds_is_called_too() 
     cells.begin(Cell(3))
     cells.prepare()
     assert called == [("first", 3), ("second", 3)]
+
+
+def test_the_magics_are_not_loaded_on_a_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rank_state, "of_process", rank_state.RankState)
+    rule = (
+        r"is loaded in the notebook, not on its ranks\. Received: %load_ext jupyter_ddl in a cell on ranks\. Write it"
+    )
+    with pytest.raises(InvalidInput, match=rule):
+        jupyter_ddl.load_ipython_extension(InteractiveShell())

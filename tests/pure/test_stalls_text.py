@@ -162,6 +162,15 @@ def test_a_stall_takes_some_seconds_to_be_seen(after_s: float) -> None:
         StallOptions(after_s)
 
 
+@pytest.mark.parametrize("after_s", [1.1e9, 1e300, float("inf")])
+def test_a_stall_is_seen_within_a_time_that_can_be_waited_for(after_s: float) -> None:
+    rule = (
+        r"--stall-after takes at most 1,000,000,000 seconds\. Received: --stall-after \S+\. Pass less, or 0 for never"
+    )
+    with pytest.raises(InvalidInput, match=rule):
+        StallOptions(after_s)
+
+
 def test_an_abort_needs_a_time() -> None:
     with pytest.raises(InvalidInput, match=r"What is done when a cell stalls needs a time\."):
         StallOptions(None, "abort")

@@ -11,6 +11,7 @@ from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.protocol.rank_files import TORCH_TRACE, rank_file
 from jupyter_ddl.timeline import torch_traces
 from jupyter_ddl.timeline.analysis import Analysis, analyse_joined
+from jupyter_ddl.timeline.rank_calls import kind_of
 from jupyter_ddl.timeline.record import analysis_record
 from jupyter_ddl.timeline.run_files import analyse_run, has_timeline, perfetto_pieces
 from jupyter_ddl.timeline.text import analysis_text
@@ -128,3 +129,8 @@ def test_what_is_no_trace_is_one_clear_error(tmp_path: Path, text: str) -> None:
     (tmp_path / rank_file(0, TORCH_TRACE)).write_text(text)
     with pytest.raises(InvalidInput, match=r"A trace of torch\.profiler is JSON"):
         analyse_run(tmp_path, {})
+
+
+def test_kinds_by_the_names_of_calls() -> None:
+    names = ("allreduce_", "_allgather_base_", "reduce_scatter_", "barrier", "mm", "")
+    assert [kind_of(name) for name in names] == ["ALLREDUCE", "ALLGATHER", "REDUCESCATTER", "BARRIER", "", ""]

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 # Source: horovod 0.28.1, horovod/common/common.h, SHUT_DOWN_ERROR
 _SHUT_DOWN = "Horovod has been shut down"
 
+# What it says where ranks were to change the process sets, which waits for all of them as a collective does.
+# Source: horovod 0.28.1, horovod/common/basics.py, _add_process_set_impl
+_SHUTTING_DOWN = "Horovod is shutting down"
+
 # What it says where such a collective is of a process set, and begins after that: the sets are gone by then. A program
 # that names a set which it has not registered gets the same.
 # Source: horovod 0.28.1, horovod/common/operations.cc, EnqueueTensor...; horovod/common/basics.py, _process_set_size
@@ -36,7 +40,7 @@ def runs(core: Any) -> bool:
 
 def says_shut_down(text: str) -> bool:
     """Return whether an error's text says that Horovod has given up all collectives."""
-    return _SHUT_DOWN in text
+    return _SHUT_DOWN in text or _SHUTTING_DOWN in text
 
 
 def says_ended_elsewhere(text: str) -> bool:

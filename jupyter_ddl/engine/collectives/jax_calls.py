@@ -24,13 +24,14 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.host import import_hooks
 from jupyter_ddl.host.patching import Layer, patch
+from jupyter_ddl.protocol.xla_names import COLLECTIVES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import ModuleType
 
-# As they are named in XLA's text of a program, whatever their synchronous or asynchronous form.
-_EXCHANGES = (" all-reduce", " all-gather", " all-to-all", " collective-", " reduce-scatter", " ragged-all-to-all")
+# As XLA's text of a program has them.
+_EXCHANGES = tuple(f" {name}" for name in COLLECTIVES)
 _KEPT = 256
 # How many of pjit's further arguments come before the store.
 _WITHOUT_STORE = 5

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 # All ranks have met before they connect.
 _CONNECT_S = 30
+_SIGNALS = "orbax.checkpoint._src.futures.signaling_client"
 
 
 class JaxProcesses:
@@ -174,6 +175,7 @@ class JaxProcesses:
         self._calls.forget()
         # A recoverable client waits for no other rank.
         _module().State.shutdown(state)
+        _forget_in_orbax()
         self._stalls.leave_board()
 
     def _install(self, public: ModuleType) -> None:
@@ -323,3 +325,14 @@ def _state() -> Any:
 def _clear() -> None:
     """Forget the backends of processes that have ended; arrays that this rank holds whole stay readable."""
     sys.modules["jax._src.api"].clear_backends()
+
+
+def _forget_in_orbax() -> None:
+    """Have Orbax ask for JAX's client again: it keeps the first one, and could save nothing after a release.
+
+    Source: orbax-checkpoint 0.12.8, _src/futures/signaling_client.py, get_signaling_client.
+    """
+    signaling = import_hooks.executed(_SIGNALS)
+    forget = getattr(getattr(signaling, "get_signaling_client", None), "cache_clear", None)
+    if forget is not None:
+        forget()

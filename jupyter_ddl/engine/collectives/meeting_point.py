@@ -73,7 +73,11 @@ class MeetingPoint:
         return replace(self, port=port, listener=listener)
 
     def variables(self, world: World) -> dict[str, str]:
-        """Return the variables of one rank."""
+        """Return the variables of one rank: those that torch documents for programs of torchrun.
+
+        But for TORCHELASTIC_RUN_ID: a library that finds it holds a program to all ranks, as Lightning does, also in a
+        cell on some of them.
+        """
         first_of_hosts = world.communicator.allgather(world.host if world.local_rank == 0 else None)
         hosts = [host for host in first_of_hosts if host is not None]
         group_rank = hosts.index(world.host) if world.host in hosts else 0
@@ -83,7 +87,13 @@ class MeetingPoint:
             "LOCAL_RANK": str(world.local_rank),
             "LOCAL_WORLD_SIZE": str(world.local_size),
             "GROUP_RANK": str(group_rank),
+            "GROUP_WORLD_SIZE": str(max(1, len(hosts))),
             "NODE_RANK": str(group_rank),
+            "ROLE_NAME": "default",
+            "ROLE_RANK": str(world.rank),
+            "ROLE_WORLD_SIZE": str(world.world_size),
+            "TORCHELASTIC_MAX_RESTARTS": "0",
+            "TORCHELASTIC_RESTART_COUNT": "0",
             "MASTER_ADDR": self.address,
             "MASTER_PORT": str(self.port),
         }
