@@ -122,7 +122,7 @@ docs: $(DOCS)/.docs
 
 bench: $(VENV)/.bench $(VENV)/.horovod $(DASHBOARD)
 	@status=0; for name in start rebuild standby faults_peers dispatch dispatch_wide throughput training auto telemetry log_storm fan_in dashboard_browser hub_latency hosts first_minute \
-			panel_load memory_sharding memory_remedies release_time class_of_ten; do \
+			panel_load memory_sharding memory_remedies memory_watch release_time class_of_ten; do \
 		printf '\n== %s\n' benchmarks/$$name.py; $(BIN)/python -m benchmarks.$$name || status=1; done; exit $$status
 
 # 200 cells with random faults, and 100 of random sabotage: 20 minutes each at most.
@@ -146,7 +146,7 @@ $(VENV)/.demo: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/.lab: $(VENV)/.demo
 	$(SAY) "installing JupyterLab into $(VENV) (once)"
-	$(BIN)/python -m pip install --quiet --editable '.[demo,lab]'
+	$(BIN)/python -m pip install --quiet --editable '.[demo,lab,modernise]'
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.demo

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import nbformat
+from course_answers import WRONG
 
 from jupyter_ddl.cli import demo
 
@@ -41,19 +42,30 @@ def solution_of(cell: Any) -> str:
 
 
 def with_solutions(path: Path, folder: Path) -> Path:
-    """Write a copy that runs each solution after its exercise's check, and the check again; return its path."""
+    """Write a copy that runs wrong answers and the solution after each check, and the check again; return its path."""
     notebook = read(path)
     cells: list[Any] = []
-    check = None
+    exercise = check = None
+    wrong, number = dict(WRONG.get(path.name[:2], {})), 0
     for cell in notebook.cells:
+        # The wrong answers are runs, too.
+        cell.source = cell.source.replace("%ddl runs -n 30", "%ddl runs -n 300")
         cells.append(cell)
+        if "exercise" in tags_of(cell):
+            exercise = cell
         if "check" in tags_of(cell):
-            check = cell
+            check, number = cell, number + 1
+            for at, answer in enumerate(wrong.pop(number, ())):
+                cells += [
+                    nbformat.v4.new_code_cell(answer, metadata=exercise.metadata | {"tags": ["raises-exception"]}),
+                    nbformat.v4.new_code_cell(check.source, id=f"{check['id']}-{at}"),
+                ]
         if "solution" in tags_of(cell):
             again = copy.deepcopy(check)
             again["id"] = f"{again['id']}-again"
             heading = nbformat.v4.new_markdown_cell(f"# {_HEADING} {again['id']}")
             cells += [heading, nbformat.v4.new_code_cell(solution_of(cell)), again]
+    assert not wrong, f"exercises that {path.name} does not have: {list(wrong)}"
     notebook.cells = cells
     written = folder / path.name
     nbformat.write(notebook, written)
@@ -61,7 +73,11 @@ def with_solutions(path: Path, folder: Path) -> Path:
 
 
 def run_with_solutions(path: Path, folder: Path, capsys: pytest.CaptureFixture[str], n: int = 2) -> tuple[Any, str]:
-    """Run a notebook whose exercises are first unsolved and then solved; return its figures and what it showed."""
+    """Run a notebook whose exercises are first unsolved, then answered wrongly (`course_answers`) and then solved.
+
+    Returns:
+        Its figures and what it showed.
+    """
     exercises = [str(number + 1) for number in range(len(tagged(read(path).cells, "exercise")))]
     figures = demo.run(with_solutions(path, folder), n=n)
     shown = capsys.readouterr().out

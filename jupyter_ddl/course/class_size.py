@@ -9,13 +9,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import ClusterError
-from jupyter_ddl.host.cores import ROOT, cgroup_folders, usable_cores
-from jupyter_ddl.host.free_memory import available_bytes, number_in
+from jupyter_ddl.host.cores import ROOT, usable_cores
+from jupyter_ddl.host.free_memory import available_bytes
+from jupyter_ddl.host.free_threads import free_by_cgroups
 from jupyter_ddl.host.topology import list_gpus
 from jupyter_ddl.protocol.number_texts import memory_size, number
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from jupyter_ddl.protocol.memory_limit import MemoryLimit
 
 RANKS = 2
 # What a kernel, its cluster, two ranks of TensorFlow's and JupyterLab take at most in notebook 10, the largest; what
@@ -74,15 +77,16 @@ def this_server(root: Path = ROOT) -> Server:
     except ClusterError:
         # NVML does not answer: `jupyter ddl doctor` says why.
         gpus = 0
-    return Server(usable_cores(root), available_bytes(root), _free_threads(root), gpus)
+    return Server(usable_cores(root), available_bytes(root), free_by_cgroups(root), gpus)
 
 
-def class_text(server: Server, learners: int) -> str:
+def class_text(server: Server, learners: int, limit: MemoryLimit | None = None) -> str:
     """Return what each learner gets, whether it suffices, and what to do where it does not.
 
     Args:
         server: what it has.
         learners: how many, 1 at least.
+        limit: what each rank may hold; None for no limit.
 
     Example:
         >>> print(class_text(Server(cores=16, memory_bytes=128 * 2**30, threads=None, gpus=0), 30))
@@ -102,6 +106,13 @@ def class_text(server: Server, learners: int) -> str:
         f"  GPUs    {_gpus_text(server.gpus, learners)}",
         f"This server {verdict} them. By its {server.bound} it carries {server.most:,}.",
     ]
+    if limit is not None:
+        held, most = limit.most_bytes * RANKS * learners, server.memory_bytes / (RANKS * learners)
+        text = f"By {limit.by} a rank may hold {memory_size(limit.most_bytes)}, and all of theirs {memory_size(held)}"
+        too_much = held > server.memory_bytes
+        lines.append(
+            f"{text}: with less than {memory_size(most)} for each, none takes another's." if too_much else f"{text}."
+        )
     if (ranks := learners * RANKS / server.cores) > 1:
         lines.append(f"While all of them train at once, {number(ranks)} ranks share a core.")
     if 0 < server.gpus < learners:
@@ -113,12 +124,3 @@ def _gpus_text(gpus: int, learners: int) -> str:
     if gpus == 0:
         return "none"
     return f"{gpus // learners} of {gpus}" if gpus >= learners else f"{gpus} for all"
-
-
-def _free_threads(root: Path) -> int | None:
-    left: list[int] = []
-    for folder in cgroup_folders("pids", root):
-        most, used = (number_in(folder / name) for name in ("pids.max", "pids.current"))
-        if most is not None and used is not None:
-            left.append(most - used)
-    return max(0, min(left)) if left else None

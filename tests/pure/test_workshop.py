@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import doctest
-from typing import TYPE_CHECKING
+import importlib.util
+import sys
+from pathlib import Path
 
 import pytest
 
 from jupyter_ddl.cli import main
-from jupyter_ddl.course import class_size
+from jupyter_ddl.course import class_size, packages
 from jupyter_ddl.course.class_size import LEARNER_BYTES, Server, class_text, this_server
 from jupyter_ddl.course.notebooks import copy_notebooks, course_notebooks
+from jupyter_ddl.course.packages import missing_text
 from jupyter_ddl.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_notebooks_are_copied_and_what_a_reader_has_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -32,6 +32,31 @@ def test_notebooks_are_copied_and_what_a_reader_has_stays(tmp_path: Path, capsys
     assert f"{mine}: kept: yours is another one\n" in told
     assert told.count(": there already\n") == len(notebooks) - 1
     assert mine.read_text() == "mine"
+
+
+def test_packages_that_notebooks_lack_are_named_with_the_command_that_installs_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lacks = {"torch", "matplotlib", "libcst", "tf_keras"}
+    found = importlib.util.find_spec
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name in lacks else found("json"))
+    monkeypatch.setattr("importlib.metadata.version", lambda _: "2.19.1")
+    (tmp_path / "01-from-one-gpu-to-all.ipynb").write_text('{"cells": [1]}')
+    assert main(["workshop", str(tmp_path), "--no-lab"]) == 0
+    *_, told = capsys.readouterr().out.splitlines()
+    assert told == (
+        "Missing here: libcst (for 02), matplotlib (for 03, 07), tf_keras (for 07), torch (for 09). "
+        f"Run: {sys.executable} -m pip install 'libcst>=1.5' 'matplotlib>=3.8' 'tf-keras==2.19.*' 'torch>=2.6'"
+    )
+    lacks |= {"horovod"}
+    assert str(missing_text(course_notebooks())).endswith(" 'torch>=2.6' && jupyter ddl build-horovod")
+    lacks.clear()
+    assert missing_text(course_notebooks()) is None
+
+
+def test_what_is_installed_for_a_notebook_has_the_bounds_of_the_project() -> None:
+    bounds = (Path(__file__).parents[2] / "pyproject.toml").read_text()
+    assert [one for one in packages._INSTALLS.values() if f'"{one}' not in bounds] == []
 
 
 def test_jupyterlab_has_the_folder_and_its_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -126,7 +126,7 @@ CHECKS = {
 }
 # What `make demo` runs. Not 07: gRPC would go through the proxy that is not there.
 OFFLINE = ("01",)
-TIMEOUTS_S = {"07": 600, "10": 600}
+TIMEOUTS_S = {"03": 600, "06": 600, "07": 600, "10": 600}
 
 
 def cases() -> list[Any]:

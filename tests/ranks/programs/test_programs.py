@@ -54,6 +54,7 @@ IN_A_CELL = {
     "autoencoder_weights": expected("first_half", "model", history="val_loss", says="Error:", files="autoencoder.h5"),
     "average_scores": expected("model", history="accuracy", says="On 360 images:"),
     "batch_by_batch": expected("model", says="rank 0: loss"),
+    "elastic_loop": expected("model", says="Batches done: 20"),
     "elastic_state": expected("model", history="accuracy", says="Epochs done: 2"),
     "fine_tuning": expected("base", "model", "odd_or_even", history="accuracy", says="head alone"),
     "gan_two_tapes": expected("discriminator", "generator", says="step 40:"),
