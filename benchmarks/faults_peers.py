@@ -47,6 +47,7 @@ def main() -> None:
     parser.add_argument("--framework", choices=("tensorflow", "torch"), default="tensorflow")
     parser.add_argument("--fault", action="append", choices=FAULTS, help="only this one (may be given again)")
     parser.add_argument("--pairs", type=int, default=1, help="how often each side runs (default: 1)")
+    parser.add_argument("--rest", type=float, default=0.0, help="seconds without a cell before the fault (default: 0)")
     arguments = parser.parse_args()
     faults = arguments.fault or list(FAULTS)
     os.environ.update(mpi.launch_environment(mpi.find_mpi()))
@@ -57,7 +58,7 @@ def main() -> None:
     commands = {ours: [sys.executable], **commands}
     rows: dict[str, list[Row]] = {side: [] for side in commands}
     for fault in faults:
-        sides = {side: partial(_told, command, side, fault) for side, command in commands.items()}
+        sides = {side: partial(_told, command, side, fault, arguments.rest) for side, command in commands.items()}
         figures = rounds(sides, arguments.pairs, show="{:.2f} s".format)
         for side in commands:
             rows[side].append(Row(f"{fault} | {side}", tuple(figures[ours]), tuple(figures[side]), "s"))
@@ -83,19 +84,22 @@ def _peers() -> tuple[dict[str, list[str]], dict[str, str]]:
     return commands, not_measured
 
 
-def _told(command: Sequence[str], side: str, fault: str) -> float:
+def _told(command: Sequence[str], side: str, fault: str, rest_s: float) -> float:
     """Measure one fault on one side, and print what its user saw."""
-    seconds, told = measure(command, side, fault)
+    seconds, told = measure(command, side, fault, rest_s)
     print(f"  {fault} | {side} | {told}", file=sys.stderr, flush=True)
     return seconds
 
 
-def measure(python: Sequence[str], side: str, fault: str) -> tuple[float, str]:
-    """Run one fault on one side; return the seconds until its next cell works, and what its user saw."""
+def measure(python: Sequence[str], side: str, fault: str, rest_s: float = 0.0) -> tuple[float, str]:
+    """Run one fault on one side; return the seconds until its next cell works, and what its user saw.
+
+    Before the fault the notebook runs nothing for `rest_s`, in which ours makes ranks that stand by.
+    """
     # nbdistributed starts its ranks with the `python` that is first on PATH.
     path = os.pathsep.join((str(Path(python[-1]).parent), os.environ["PATH"]))
     child = subprocess.Popen(
-        [*python, str(_PROGRAM), side, fault],
+        [*python, str(_PROGRAM), side, fault, str(rest_s)],
         env={**os.environ, "PATH": path},
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -105,7 +109,7 @@ def measure(python: Sequence[str], side: str, fault: str) -> tuple[float, str]:
     stages: queue.Queue[dict[str, Any]] = queue.Queue()
     threading.Thread(target=_read, args=(child, stages), daemon=True).start()
     try:
-        ready = _next(stages, START_S)
+        ready = _next(stages, START_S + rest_s)
         assert ready is not None, f"{side} did not start"
         ended = _next(stages, BOUND_S)
         if ended is None:

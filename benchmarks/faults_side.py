@@ -1,4 +1,4 @@
-"""One fault on one side, in a process of its own: `python faults_side.py SIDE FAULT`. It imports nothing of ours.
+"""One fault on one side, in its own process: `python faults_side.py SIDE FAULT REST_S`. It imports nothing of ours.
 
 Prints a line of JSON at each stage: `ready`, `ended` (the cell with the fault) and `next` (the cell after it). What
 does not come has hung, which is for the caller to tell.
@@ -164,6 +164,7 @@ def main() -> None:
     error = cell(side.setup + side.allreduce + "\n" + tell_pid, side.setup_options)
     assert _pid(said()), (error, heard.text)
     heard.text = ""
+    time.sleep(float(sys.argv[3]))
     tell("ready")
     if fault != "one rank of two enters":
         heard.first_s = 0.0  # only there a report is waited for

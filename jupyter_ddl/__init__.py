@@ -12,6 +12,7 @@ Importing this package loads no TensorFlow, Keras, Horovod, MPI or NVML, and tou
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -80,6 +81,12 @@ def log_params(parameters: Mapping[str, Any] | None = None, /, **more: Any) -> N
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """Add %ddl and %%distributed: `%load_ext jupyter_ddl`."""
+    # A rank has loaded it; a kernel need not, for half a second.
+    rank_state = sys.modules.get("jupyter_ddl.engine.rank_state")
+    if rank_state is not None and rank_state.of_process() is not None:
+        from jupyter_ddl.engine.disabled_calls import refuse_magics
+
+        refuse_magics()
     from jupyter_ddl.kernel import hub_link
     from jupyter_ddl.kernel.magics import completion, inspection, whole_notebook
     from jupyter_ddl.kernel.magics.ddl import DdlMagics

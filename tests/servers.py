@@ -243,7 +243,7 @@ class Notebook:
         deadline_s = time.monotonic() + timeout_s
         while True:
             self._socket.settimeout(max(0.1, deadline_s - time.monotonic()))
-            message: dict[str, Any] = json.loads(self._socket.recv())
+            message = _message(self._socket.recv())
             if message["parent_header"].get("msg_id") == number:
                 return message
 
@@ -260,6 +260,18 @@ class Notebook:
     def delete(self) -> None:
         self.close()
         self._server.api("DELETE", f"kernels/{self.id}")
+
+
+def _message(data: str | bytes) -> dict[str, Any]:
+    """Return a message, of one with buffers what stands before them.
+
+    Source: jupyter_server 2.21, services/kernels/connection/base.py, serialize_binary_message
+    """
+    if isinstance(data, bytes):
+        begin, end = (int.from_bytes(data[at : at + 4], "big") for at in (4, 8))
+        data = data[begin:end]
+    message: dict[str, Any] = json.loads(data)
+    return message
 
 
 def _shown(message: dict[str, Any]) -> str:

@@ -57,10 +57,12 @@ class RankProcesses:
 
     Args:
         proc: where Linux reports processes.
+        variable: which the ranks have, and other processes do not.
     """
 
-    def __init__(self, proc: Path = _PROC) -> None:
+    def __init__(self, proc: Path = _PROC, variable: str = RANKS_VARIABLE) -> None:
         self._proc = proc
+        self._variable = variable
         self._host = socket.gethostname()
         self._known: dict[int, tuple[int, int]] = {}
         self._passed_over: set[int] = set()
@@ -81,6 +83,10 @@ class RankProcesses:
             said: dict[str, Any] = json.loads(note.read_text())
             self.know(said["rank"], said["host"], said["pid"])
 
+    def known(self) -> dict[int, tuple[int, int]]:
+        """Return the ranks that are watched, each with its process's PID and start in clock ticks since boot."""
+        return dict(self._known)
+
     def gone(self) -> list[Death]:
         """Return the ranks whose process has ended, and how, where Linux still knows it."""
         try:
@@ -92,7 +98,7 @@ class RankProcesses:
     def _is_rank(self, pid: int) -> bool:
         """Return whether a process is a rank: a PID of another namespace may be any process's in this one."""
         try:
-            return f"{RANKS_VARIABLE}=".encode() in (self._proc / str(pid) / "environ").read_bytes()
+            return f"{self._variable}=".encode() in (self._proc / str(pid) / "environ").read_bytes()
         except OSError:
             return False
 

@@ -9,11 +9,13 @@ import os
 import signal
 import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jupyter_ddl import paths
 from jupyter_ddl.cluster import starting
+from jupyter_ddl.cluster.ending_notes import write_note
 from jupyter_ddl.cluster.job_folder import JobFolder, KernelWatch
 from jupyter_ddl.cluster.jobs_known import scheduler_named
 from jupyter_ddl.cluster.planning import plan
@@ -21,6 +23,7 @@ from jupyter_ddl.cluster.spec import Served
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.launch.place import HERE
 from jupyter_ddl.launch.schedulers.known import place_of_job
+from jupyter_ddl.protocol.idle_stop import idle_stop_of
 from jupyter_ddl.protocol.rank_life import RankLost
 from jupyter_ddl.views.fault import describe
 
@@ -55,12 +58,12 @@ def serve(path: Path) -> None:
     folder = JobFolder(path)
     for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(signum, _end)
+    if not path.is_dir():
+        raise _not_of_a_job(f"{path}, where no folder is")
     try:
         order = folder.order()
     except (OSError, ValueError) as error:
-        raise InvalidInput(
-            "A job's program takes the folder of its job.", f"{path} ({error})", "%ddl submit sends such a job."
-        ) from error
+        raise _not_of_a_job(f"{path} ({error})") from error
     os.environ.setdefault(paths.RUNTIME_VARIABLE, str(path.parent.parent))
     os.environ.setdefault(paths.RUNS_VARIABLE, order.runs)
     try:
@@ -69,6 +72,14 @@ def serve(path: Path) -> None:
             _hold(folder, _spec(folder, job), rebuild=order.rebuild, keep=order.keep)
     except _Ended:
         print("the job is being ended", flush=True)
+
+
+def _not_of_a_job(received: str) -> InvalidInput:
+    return InvalidInput(
+        "A job's program takes the folder of its job.",
+        received,
+        "%ddl submit sends such a job, and %ddl jobs lists those that there are.",
+    )
 
 
 def _end(_signum: int, _frame: FrameType | None) -> None:
@@ -91,7 +102,8 @@ def _id_of(folder: JobFolder) -> str | None:
 def _spec(folder: JobFolder, job: str) -> ClusterSpec:
     order = folder.order()
     place = replace(place_of_job(os.environ) or HERE, container=order.container)
-    spec = plan(order.n, order.gpus, order.threads, order.name, order.environment, place=place)
+    idle_stop = None if order.idle_stop is None else idle_stop_of(order.idle_stop, f"--idle-stop {order.idle_stop}")
+    spec = plan(order.n, order.gpus, order.threads, order.name, order.environment, place=place, idle_stop=idle_stop)
     scheduler = scheduler_named(order.scheduler)
     title = order.scheduler if scheduler is None else scheduler.title
     note = spec.note if job in spec.note else f"{title} job {job}: {spec.note}"
@@ -109,6 +121,10 @@ def _hold(folder: JobFolder, spec: ClusterSpec, *, rebuild: bool, keep: bool) ->
         began_s = time.monotonic()
         try:
             fault = _ending_of(cluster, watch)
+            if fault is not None and fault.subject == "idle":
+                # The notebook's kernel reads it: the folder of the ranks is removed with them. Or the disk is full.
+                with suppress(OSError):
+                    write_note(folder.path, str(fault.facts.by), fault.facts.seconds or 0.0)
         finally:
             cluster.stop()
         if fault is None:
@@ -117,7 +133,7 @@ def _hold(folder: JobFolder, spec: ClusterSpec, *, rebuild: bool, keep: bool) ->
         print(describe(fault), flush=True)
         # A kernel that asks for their end wants new ones: to end the job it asks the scheduler.
         is_asked = fault.kind == "stopped"
-        if not is_asked and (not rebuild or time.monotonic() - began_s < _SOON_S):
+        if fault.subject == "idle" or (not is_asked and (not rebuild or time.monotonic() - began_s < _SOON_S)):
             return
 
 

@@ -49,11 +49,13 @@ class ClusterSpec:
         note: the sentence that reports to the user what was chosen.
         place: where the ranks are.
         finds_devices: each rank takes a GPU of the host that it is on, where there is one.
+        refuses_devices: the user wants the cores, whatever GPUs there are.
         served: the batch job that brings them; None where a kernel starts them.
         allowed: what the profile that they were started with allows, also at a restart; None without one.
         framework: what the ranks import before the first cell; "auto" for what is installed there.
         standby: whether ranks that wait to take their place may be made: "auto" or "never".
         idle_stop: when they are ended as idle; None for never.
+        keep_variables: what cells defined there is saved before they are ended as idle.
     """
 
     name: str
@@ -66,11 +68,13 @@ class ClusterSpec:
     note: str
     place: Place = HERE
     finds_devices: bool = False
+    refuses_devices: bool = False
     served: Served | None = None
     allowed: Allowed | None = None
     framework: str = AUTO
     standby: str = NEVER
     idle_stop: IdleStop | None = None
+    keep_variables: bool = False
 
     def to_json(self) -> str:
         """Return the spec as one line of JSON."""

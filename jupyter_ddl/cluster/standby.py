@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from jupyter_ddl import paths
-from jupyter_ddl.cluster import occupancy, scratch
+from jupyter_ddl.cluster import scratch
 from jupyter_ddl.cluster.folder import ClusterFolder
 from jupyter_ddl.cluster.job_settings import settle
 from jupyter_ddl.host import mpi, run_module
@@ -206,8 +206,12 @@ def _key(spec: ClusterSpec) -> object:
         for folder in sys.path
         if folder.endswith("-packages") and Path(folder).is_dir()
     )
-    shared = tuple(sorted(occupancy.on_shared_cores(spec).items()))
-    return replace(spec, note="", idle_stop=None), str(Path.cwd()), dict(os.environ), shared, installed
+    return (
+        replace(spec, note="", idle_stop=None, keep_variables=False),
+        str(Path.cwd()),
+        dict(os.environ),
+        installed,
+    )
 
 
 def _started(spec: ClusterSpec) -> World | None:

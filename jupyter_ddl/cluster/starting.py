@@ -104,7 +104,7 @@ def look(
     Raises:
         HostUnfit: ranks cannot start on a host, from any other.
     """
-    check_surroundings()
+    check_surroundings(spec.n if spec.place.is_here else 1)
     found = mpi.find_mpi()
     progress(f"mpiexec {found.version} ({found.flavour}, {found.source}): {found.mpiexec}")
     return found, surveyed(spec, found, folder, given_up, calls_back=calls_back)

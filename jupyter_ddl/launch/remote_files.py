@@ -25,6 +25,7 @@ from jupyter_ddl.protocol.rank_files import (
     APART_RUNS,
     ENDED,
     EVENTS,
+    EXCESS,
     EXIT,
     LOG,
     PROCESS,
@@ -48,7 +49,7 @@ _CONNECT_S = 5
 DEADLINE_S = 12.0
 _STORED = b"stored\n"
 _OF_RUN = rank_file_pattern(LOG, STDERR_SPANS, TIMES, EVENTS, ENDED)
-_OF_CLUSTER = rank_file_pattern(RUN_NOTE, STACKS, PROCESS, EXIT)
+_OF_CLUSTER = rank_file_pattern(RUN_NOTE, STACKS, PROCESS, EXIT, EXCESS)
 # A shell beside each rank completes the log of one that has ended, within milliseconds: it is awaited for a second. The
 # run in which a rank is, or was last, still gets what its threads print, so its files stay for the next time.
 _AWAIT_LOGS = f"""

@@ -136,7 +136,7 @@ class _Question:
         # A file and not a pipe: what a login prints may be long.
         with tempfile.TemporaryFile() as errors:
             command = _command(host, place, mpiexec, marks, back, is_here=is_here)
-            with asking(command, subprocess.PIPE, errors, stdin=subprocess.PIPE) as process:
+            with _found(command), asking(command, subprocess.PIPE, errors, stdin=subprocess.PIPE) as process:
                 yield cls(host, place, is_here, back, errors, process)
 
     def read(self) -> bool:
@@ -204,6 +204,21 @@ class _Question:
             cores=said.get("cores", 1),
             unreached=f"{self.back} from there: {why}" if (why := said.get("unreached")) else "",
         )
+
+
+@contextmanager
+def _found(command: Sequence[str]) -> Iterator[None]:
+    """Say that the command by which a host is reached cannot run here, where starting it raises."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename != command[0]:
+            raise
+        raise HostUnfit(
+            "The command that reaches a host must run here.",
+            f"{command[0]} ({error.strerror})",
+            "Install it, or name another: --ssh COMMAND.",
+        ) from error
 
 
 def _nowhere(_host: str) -> str:

@@ -8,8 +8,10 @@
 | `rank_answers` | what a rank answers to a request, as events |
 | `faults` | what failed, as data |
 | `idle_stop` | after how long without use ranks are ended |
+| `memory_limit` | how much memory a rank may hold |
 | `standby` | what the processes of ranks that stand by say to each other |
-| `requests`, `task_requests`, `transport` | what is asked of a rank, and of one with tasks; the interface for it |
+| `requests`, `transport` | what is asked of a rank; the interface for it |
+| `task_requests`, `value_requests` | what is asked of one with joblib's tasks; and that moves values |
 | `hub_messages` | the messages between kernels, the hub and browsers |
 | `cluster_summaries` | what who looks after others sees of a cluster |
 | `cell_options` | the options of a cell or a script |
@@ -29,7 +31,7 @@
 | `network_figures` | what `jupyter ddl doctor --network` measures of the ranks' exchange |
 | `notebook_mode` | whether a notebook runs on ranks as a whole, as its metadata has it |
 | `exported_job` | what the job of an exported notebook tells its kernel |
-| `frameworks` | the frameworks that ranks import first, by name |
+| `frameworks`, `xla_names` | the frameworks that ranks import first, by name; XLA's collectives |
 | `parameters` | what describes a run by name, each one JSON scalar |
 | `sample_means` | the one mean of a run's samples, in tables, lists and pictures |
 

@@ -9,6 +9,7 @@ Runs on: kernel, terminal and every rank.
 from __future__ import annotations
 
 import inspect
+import math
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
@@ -39,6 +40,8 @@ ON_DRIFT = (STOP, WARN)
 STALL_AFTER_S = 10.0
 # Horovod counts whole seconds, and a tensor that it has seen before takes it four of its intervals.
 _LEAST_STALL_S = 5.0
+# 31 years. Python's clocks end at 292, and who writes more means never.
+_LONGEST_S = 1e9
 # How often Horovod looks for stalls.
 STALL_CHECK = "HOROVOD_STALL_CHECK_TIME_SECONDS"
 # What run.json leaves out: neither changes what the cell does.
@@ -49,6 +52,12 @@ def stall_check(after_s: float | None) -> dict[str, str]:
     """Return the variable by which Horovod finds a stall in time; none where stalls are not reported."""
     # A tensor in Horovod's cache is found after four intervals; a stall is reported when it is seen twice.
     return {} if after_s is None else {STALL_CHECK: str(max(1, int(after_s / 10)))}
+
+
+def _check_longest(option: str, time_s: float | None, remedy: str) -> None:
+    """Raise where a time is longer than threads and Horovod can wait, infinity included."""
+    if time_s is not None and time_s > _LONGEST_S:
+        raise InvalidInput(f"{option} takes at most {_LONGEST_S:,.0f} seconds.", f"{option} {time_s:g}", remedy)
 
 
 def check_on_drift(on_drift: str) -> None:
@@ -87,6 +96,8 @@ class AutoOptions:
             raise InvalidInput(
                 "--scale-lr must be linear, sqrt or none.", self.scale_lr, "Leave it out for what fits the optimizer."
             )
+        if self.warmup_epochs == math.inf:
+            raise InvalidInput("--warmup-epochs must end.", "inf", "Pass e.g. 5, or 0 for no warm-up.")
         if self.warmup_epochs is not None and not self.warmup_epochs >= 0:
             raise InvalidInput(
                 "--warmup-epochs must be at least 0.", f"{self.warmup_epochs:g}", "Pass 0 for no warm-up."
@@ -122,6 +133,7 @@ class StallOptions:
                 f"{self.after_s:g}",
                 "Pass more, or 0 for never.",
             )
+        _check_longest("--stall-after", self.after_s, "Pass less, or 0 for never.")
         if self.after_s is None and self.action == "abort":
             raise InvalidInput(
                 "What is done when a cell stalls needs a time.",
@@ -183,6 +195,8 @@ class CellOptions:
                 f"--sample-every {self.sample_every_s:g}",
                 "Pass a number above 0, or 0 for none.",
             )
+        _check_longest("--sample-every", self.sample_every_s, "Pass less, or 0 for none.")
+        _check_longest("--timeout", self.timeout_s, "Leave it out for none.")
         if self.timeout_s is not None and not self.timeout_s > 0:
             raise InvalidInput(
                 "A timeout must be more than 0 seconds.", f"--timeout {self.timeout_s:g}", "Leave it out for none."
@@ -200,6 +214,9 @@ class CellOptions:
                 "--memory shard-optimizer --independent",
                 "Drop one of the two.",
             )
+        if self.checkpoint is not None and not str(self.checkpoint):
+            # Else it would be the working folder; a shell's unset variable says it so.
+            raise InvalidInput("--checkpoint takes a folder.", "''", "Name one: --checkpoint runs/mnist")
         if self.checkpoint is not None and self.independent:
             raise InvalidInput(
                 "--checkpoint saves the one model that all ranks train.",

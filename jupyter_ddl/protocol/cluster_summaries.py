@@ -44,6 +44,7 @@ class ClusterSummary:
         fault_at_s: when.
         is_elsewhere: it runs on another host than the server, without a batch job of its own, and is stopped there.
         idle_stop_s: after how long it is ended as idle; None for never.
+        keeps_variables: what its cells defined is saved before that, and loaded again by a restart in its notebook.
         server: the name of the user's server in JupyterHub; "" for the default one.
     """
 
@@ -62,6 +63,7 @@ class ClusterSummary:
     fault_at_s: float | None = None
     is_elsewhere: bool = False
     idle_stop_s: float | None = None
+    keeps_variables: bool = False
     server: str = ""
 
     @property

@@ -44,6 +44,7 @@ Subject = Literal[
 ]
 Cause = Literal[
     "out of memory killer",  # the Linux kernel's
+    "memory limit",  # the site's: `facts.excess`
     "allocation",  # it could get no more memory; `facts.evidence` is what it printed
     "different sizes",  # of what ranks gave one collective; likewise
     "failed check",  # of C or C++ code; likewise
@@ -118,6 +119,23 @@ class LastSample:
 
 
 @dataclass(frozen=True)
+class MemoryExcess:
+    """What a rank held when it was ended for it.
+
+    Attributes:
+        held_bytes: with all that it had started.
+        processes: how many these were, with the rank's own.
+        most_bytes: what it may hold.
+        by: who says so, as `protocol.memory_limit` has it.
+    """
+
+    held_bytes: Int64
+    processes: Int64
+    most_bytes: Int64
+    by: str
+
+
+@dataclass(frozen=True)
 class RankProcess:
     """What is known of the process of a rank that does not answer."""
 
@@ -185,6 +203,7 @@ class Facts:
         status: what it exited with, where no signal ended it.
         is_unseen: nothing says how it ended: its process is gone.
         oom_kills: how often the Linux kernel ended a process there for lack of memory while the ranks lived.
+        excess: the memory for which it was ended; None where it was not.
         last: the rank's last sample.
         evidence: the line that it printed, and from which the cause is known.
         output: what mpiexec or the controller printed last.
@@ -210,6 +229,7 @@ class Facts:
     status: Int64 | None = None
     is_unseen: bool = False
     oom_kills: Int64 = 0
+    excess: MemoryExcess | None = None
     last: LastSample | None = None
     evidence: str = ""
     output: str = ""

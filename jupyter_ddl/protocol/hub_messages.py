@@ -36,6 +36,7 @@ class ClusterState(TypedDict):
 
     `ends_at_s` is when the batch job that they are in is over, in seconds since the epoch; None without one.
     `idle_ends_at_s` is when they are ended as idle; None while they are used, and where they are never.
+    `keeps_variables` says that what cells defined is saved before that, and loaded by a restart.
     `job` names the batch job that brings them, e.g. "Slurm job 12", which a stop ends wherever it is; None without one.
     `held` says which ranks are held in the debugger, and where; None where none is.
     """
@@ -48,6 +49,7 @@ class ClusterState(TypedDict):
     ranks: list[RankState]
     ends_at_s: float | None
     idle_ends_at_s: float | None
+    keeps_variables: bool
     job: str | None
     held: str | None
 

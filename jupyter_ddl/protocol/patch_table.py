@@ -311,6 +311,13 @@ PATCHES = (
         Layer.FIT,
         "takes the variables of Keras 3",
     ),
+    Declared("horovod.tensorflow.SyncBatchNormalization", ("__init__",), Layer.FIT, "is a layer for Keras 2: refused"),
+    Declared(
+        "horovod.tensorflow.elastic",
+        ("TensorFlowKerasState", "broadcast_variables", "run"),
+        Layer.FIT,
+        "takes the variables of Keras 3, and tries again on the ranks of an MPI job",
+    ),
     # --- Keras on JAX
     Declared(
         "keras.src.backend.jax.trainer.JAXTrainer",

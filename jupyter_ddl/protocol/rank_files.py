@@ -3,7 +3,7 @@
 | folder | kinds |
 |---|---|
 | a run's | LOG, STDERR_SPANS, TIMES, EVENTS, STEPS, TIMELINE, TORCH_TRACE, JAX_TRACE, TENSORFLOW_TRACE, ENDED |
-| a cluster's logs | RUN_NOTE, STACKS, PROCESS, EXIT |
+| a cluster's logs | RUN_NOTE, STACKS, PROCESS, EXIT, EXCESS |
 | of a host's own, where it does not share these (`APART_RUNS`, `APART_LOG`) | the same |
 | a script's pipes | `jupyter_ddl.protocol.script_pipes` |
 """
@@ -26,6 +26,7 @@ RUN_NOTE = "run"  # the folder of the run that the rank executes
 STACKS = "stacks"  # the stacks that the rank writes on a signal
 PROCESS = "process"  # the identity of the rank's process
 EXIT = "exit"  # how the rank's process ended, and when; of ranks on several hosts
+EXCESS = "excess"  # the memory that the rank held when it was ended for it; of ranks on several hosts
 
 # The folders in the one that ranks have on a host which shares neither the runs' folder nor the clusters'.
 APART_RUNS = "runs"

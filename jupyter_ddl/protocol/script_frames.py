@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from jupyter_ddl.protocol.codec import Int64, Wire
+from jupyter_ddl.protocol.faults import MemoryExcess  # noqa: TC001  get_type_hints reads it
 
 HELLO, STDOUT, STDERR, EVENTS, BEAT, END = b"hello", b"stdout", b"stderr", b"events", b"beat", b"end"
 REQUEST, BYE = b"request", b"bye"
@@ -65,6 +66,7 @@ class RankEnded(Wire):
         status: its exit status; of one that a signal ended, the signal's number with a minus.
         oom_kills: how often the Linux kernel of its host ended a process for lack of memory while it lived.
         asked: the relay was asked to end it, so that its end was not its own.
+        excess: the memory for which the relay ended it; None where it did not.
     """
 
     type: ClassVar[str] = "rank_ended"
@@ -75,3 +77,4 @@ class RankEnded(Wire):
     status: Int64
     oom_kills: Int64
     asked: bool
+    excess: MemoryExcess | None = None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import os
+import tempfile
 import zipfile
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from jupyter_ddl.support.contents import Part
+
+_REMEDY = "Name another one with -o FILE."
 
 
 def listing(parts: Sequence[Part]) -> str:
@@ -36,16 +39,33 @@ def zipped(parts: Sequence[Part]) -> bytes:
     return file.getvalue()
 
 
+def check(file: Path) -> None:
+    """Check that a report can be written there, before the machine is looked at, which may take a minute.
+
+    Raises:
+        InvalidInput: something is there already, or its folder is not there, or cannot be written to.
+    """
+    if os.path.lexists(file):
+        raise InvalidInput("A report is a new file.", f"{file}, which is there", _REMEDY)
+    try:
+        with tempfile.TemporaryFile(dir=file.parent):
+            pass
+    except OSError as error:
+        raise _unwritable(file, error) from error
+
+
 def write(file: Path, parts: Sequence[Part]) -> None:
     """Write the parts into a zip file that only this user can read.
 
     Raises:
         InvalidInput: something is there already, or it cannot be written.
     """
-    remedy = "Name another one with -o FILE."
-    if os.path.lexists(file):
-        raise InvalidInput("A report is a new file.", f"{file}, which is there", remedy)
+    check(file)
     try:
         files.replace(file, zipped(parts))
     except OSError as error:
-        raise InvalidInput("A report must be written whole.", f"{file}: {error.strerror}", remedy) from error
+        raise _unwritable(file, error) from error
+
+
+def _unwritable(file: Path, error: OSError) -> InvalidInput:
+    return InvalidInput("A report must be written whole.", f"{file}: {error.strerror}", _REMEDY)

@@ -95,11 +95,12 @@ def describe(fault: Fault) -> str:
     if fault.kind == "stopped":
         return fault.facts.note or STOPPED.get(fault.subject, "stopped")
     parts = [f"{_end(fault)}."]
-    if fault.facts.last is not None:
+    is_known = fault.facts.excess is not None
+    if fault.facts.last is not None and not is_known:
         parts.append(_last_seen(fault.facts.last))
     cause = _cause(fault)
     if cause is not None:
-        parts.append(f"Likely cause: {cause}")
+        parts.append(cause if is_known else f"Likely cause: {cause}")
     return " ".join(parts) + (f"\n{fault.facts.output}" if fault.facts.output else "")
 
 
@@ -175,6 +176,10 @@ def _end_of_rank(fault: Fault) -> str:
     facts = fault.facts
     who = f"rank {fault.ranks[0]}" if fault.ranks else f"the rank with PID {facts.pid}"
     where = f" on {fault.host}" if fault.host else ""
+    if facts.excess is not None:
+        held, most = memory_size(facts.excess.held_bytes), memory_size(facts.excess.most_bytes)
+        of = "" if facts.excess.processes == 1 else f" in {facts.excess.processes:,} processes"
+        return f"{who}{where} was ended, since it held {held} of memory{of} and may hold {most}"
     if facts.is_unseen:
         how = f"ended: its process {facts.pid} is gone, and its exit status is not known"
     elif facts.signum is not None:
@@ -207,7 +212,10 @@ def _cause(fault: Fault) -> str | None:
     """Return the likely cause of a rank's end, and the remedy; None where not known."""
     if fault.cause == "signal":
         return None if fault.facts.signum is None else SIGNALS.get(fault.facts.signum)
-    return None if fault.cause is None else CAUSES[fault.cause].format(evidence=repr(fault.facts.evidence))
+    if fault.cause is None:
+        return None
+    by = "" if fault.facts.excess is None else fault.facts.excess.by
+    return CAUSES[fault.cause].format(evidence=repr(fault.facts.evidence), by=by)
 
 
 def _raised_in_short(fault: Fault) -> str:

@@ -79,6 +79,10 @@ CAUSES: dict[Cause, str] = {
         "the Linux kernel ended it for lack of memory (its out-of-memory killer ran meanwhile). Take smaller "
         "batches, fewer ranks on the host, or a job with more memory."
     ),
+    "memory limit": (
+        "The limit is set by {by}. Take smaller batches or fewer worker processes, load less of the data at once, or "
+        "ask who runs the site for more."
+    ),
     "allocation": "it could get no more memory ({evidence}). Take smaller batches or raise the limit.",
     "different sizes": (
         "ranks gave one collective of torch.distributed tensors of different sizes, at which gloo ends the process "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from lab import ROOT, command
+from playwright.sync_api import TimeoutError as Timeout
 from playwright.sync_api import expect
 
 if TYPE_CHECKING:
@@ -109,7 +110,10 @@ def start_here(lab: Lab, page: Page, *, keep: bool = False) -> Locator:
     panel.get_by_label("Ranks", exact=True).and_(page.locator("input")).fill("2")
     panel.get_by_label("keep the ranks when the kernel ends").set_checked(keep)
     panel.get_by_role("button", name="Start ranks").click()
-    panel.locator(".ddl-rank-row:not([hidden])").nth(1).wait_for(timeout=START_MS)
+    try:
+        panel.locator(".ddl-rank-row:not([hidden])").nth(1).wait_for(timeout=START_MS)
+    except Timeout as error:
+        raise AssertionError(f"No ranks. The panel says: {panel.inner_text()}\n{lab.server.last_words()}") from error
     panel.locator(".ddl-cluster-idle").wait_for(timeout=START_MS)
     return panel
 

@@ -30,7 +30,7 @@ def described(
     held: tuple[RankHeld, ...] = (),
     step: str = "",
 ) -> Any:
-    spec = ClusterSpec("mine", 3, (), 1, {}, keep=False, oversubscribe=False, note="3 ranks")
+    spec = ClusterSpec("mine", 3, (), 1, {}, keep=False, oversubscribe=False, note="3 ranks", keep_variables=True)
     cluster: Any = SimpleNamespace(supervisor=SimpleNamespace(silent=set(silent)), ranks=READY)
     wall_time = SimpleNamespace(ends_at_s=99.0)
     count = SimpleNamespace(ends_at_s=98.0)
@@ -72,6 +72,7 @@ def test_the_state_of_ranks(given: dict[str, Any], ranks: list[str]) -> None:
     assert found["ends_at_s"] == (99.0 if ranks else None)
     # They may be ended as idle while no cell runs, and they are there.
     assert found["idle_ends_at_s"] == (98.0 if given["state"] is LifecycleState.READY else None)
+    assert found["keeps_variables"]
     assert found["step"] == given.get("step")
     assert found["held"] == ("Rank 2 is held in the debugger, at train.py:8, in f." if "held" in given else None)
     assert [rank["pid"] for rank in found["ranks"]] == [4700, 4701, 4702][: len(ranks)]

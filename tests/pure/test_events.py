@@ -11,7 +11,16 @@ from typing import Any
 import pytest
 from whole_fault import FAULT
 
-from jupyter_ddl.protocol import events, hub_messages, rank_answers, rank_life, requests, script_frames, task_requests
+from jupyter_ddl.protocol import (
+    events,
+    hub_messages,
+    rank_answers,
+    rank_life,
+    requests,
+    script_frames,
+    task_requests,
+    value_requests,
+)
 from jupyter_ddl.protocol.cell_options import AutoOptions, CellOptions
 from jupyter_ddl.protocol.codec import Wire, as_line, decode, encode
 from jupyter_ddl.protocol.faults import Facts, Fault, Frame
@@ -71,9 +80,12 @@ EXAMPLES = (
     requests.LookUp("look", "inspect", "tf.ones", 3, 1),
     requests.DebugRank("look", {"command": "threads", "seq": 3}),
     requests.DescribeHost(),
-    requests.PushValues("move", ("x", "y"), (1, 2)),
-    requests.PullValue("move", "x"),
-    requests.ValuesMoved("move", 1, "KeyboardInterrupt: ", "the panel"),
+    value_requests.PushValues("move", ("x", "y"), (1, 2)),
+    value_requests.PullValue("move", "x"),
+    value_requests.SaveVariables("move", "/folder"),
+    value_requests.StageVariables("move", "/folder", ("lock",)),
+    value_requests.UseVariables("move", True),
+    value_requests.ValuesMoved("move", 1, "KeyboardInterrupt: ", "the panel"),
     task_requests.RunTask("serving", 3),
     task_requests.KeepArray("serving", "ddl-arrays-1", "0f"),
     task_requests.DropArrays("ddl-arrays-1"),

@@ -33,7 +33,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     # What replaces a method of a library does so by the register of patches in `host`.
     "legacy": {"engine", "errors", "host", "paths", "protocol"},
     "datasets": {"engine", "errors", "host", "paths"},
-    "training": {"engine", "errors", "host", "protocol"},
+    "horovod_api": {"engine", "errors"},
+    "training": {"engine", "errors", "horovod_api", "host", "protocol"},
     "pipelines": {"engine", "errors", "host", "protocol", "training"},
     "checkpoints": {"engine", "errors", "host", "protocol", "training"},
     "torch_training": {"engine", "errors", "host", "protocol"},
@@ -52,6 +53,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "datasets",
         "engine",
         "errors",
+        "horovod_api",
         "host",
         "ibm_ddl",
         "jax_training",
@@ -147,7 +149,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     # Public faces. __init__ names what kernels and what ranks use, and imports either only when it is asked for.
     "data": {"auto_distribution", "pipelines"},
-    "keras": {"errors", "rank", "training"},
+    "keras": {"errors", "horovod_api", "rank", "training"},
     "torch": {"checkpoints"},
     "__init__": {"engine", "kernel", "rank"},
 }
@@ -181,6 +183,7 @@ RANK_SIDE = {
     "data",
     "datasets",
     "engine",
+    "horovod_api",
     "ibm_ddl",
     "keras",
     "legacy",

@@ -43,6 +43,7 @@ READERS: dict[str, tuple[Callable[[str], object], int, list[str]]] = {
             "2026-11-23 09:00:00.1: I a:1] ",
             "To enable the following instructions: ",
             "I0000 ",
+            "External init callback must run in same thread as registerClient (1",
         ],
     ),
     "a terminal's text": (

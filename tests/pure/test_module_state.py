@@ -33,8 +33,8 @@ LISTED = {
     "legacy.sessions._current": "TensorFlow 1 had one default session for the process",
     "legacy.sessions._in_v1": "what the module tensorflow.compat.v1 answers for",
     "training.backends.__init__.BACKEND": "Keras's, which is settled when it is imported",
-    "training.backends.horovod.__path__": "where Python looks for a package's modules: nowhere",
-    "training.backends.process_sets.global_process_set": "Horovod's name of the set of all ranks",
+    "horovod_api.horovod.__path__": "where Python looks for a package's modules: nowhere",
+    "horovod_api.process_sets.global_process_set": "Horovod's name of the set of all ranks",
     "pipelines.owned_folders._own": "this process's folders on this host",
     "pipelines.cache._numbers": "numbers the files in them",
 }
@@ -46,7 +46,7 @@ OF_CALLS = {"ContextVar"}
 OF_CONSTANTS = {
     *("compile", "Path", "TypeVar", "object", "tuple", "Struct", "attrgetter", "Context", "rank_file_pattern"),
     *("JSONEncoder", "getLogger", "cache", "MonotonicClock", "Comma", "CellOptions", "ReleaseTimes", "Place"),
-    *("replace", "format", "get_args", "Cursor", "BenchmarkModel"),
+    *("replace", "format", "get_args", "Cursor", "BenchmarkModel", "Refused"),
 }
 FILES = sorted(PACKAGE.rglob("*.py"))
 

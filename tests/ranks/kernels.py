@@ -80,6 +80,12 @@ class Kernel:
         self.send(code)
         return self.answer()
 
+    @property
+    def inside(self) -> psutil.Process:
+        """The Python process itself, where a command such as `nsenter` runs it, which only waits for it."""
+        (python,) = psutil.Process(self.process.pid).children()
+        return python
+
     def descendants(self) -> list[psutil.Process]:
         """Return every process that the kernel started, or that those started, whoever their parent is by now."""
         return [process for process in marked_processes(self.mark) if process.pid != self.process.pid]

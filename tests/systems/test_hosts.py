@@ -174,9 +174,7 @@ def test_a_killed_kernel_leaves_no_process_on_any_host(hosts: Rig, login: Kernel
     login.do(start(hosts))
     login.send(f"s.run({ALL_IN_A_COLLECTIVE!r})")
     assert eventually(lambda: len(processes_of(login)) > len(ADDRESSES) + 4)
-    # The kernel itself: nsenter, which is outside, only waits for it.
-    (inside,) = [one for one in login.descendants() if one.ppid() == login.process.pid]
-    inside.kill()
+    login.inside.kill()
     assert eventually(lambda: not login.descendants())
     assert eventually(lambda: left_on(hosts) == ""), left_on(hosts)
 

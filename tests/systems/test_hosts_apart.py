@@ -95,8 +95,7 @@ def test_a_kernel_that_is_killed_leaves_nothing_on_the_hosts_and_loses_no_line(h
     login.send(f"s.run({KEEPS_PRINTING!r})")
     own = "cat /tmp/jupyter_ddl-apart_*/runs/*/rank-3.log 2>/dev/null || true"
     assert eventually(lambda: f"line {LINES - 1} of rank 3" in hosts.on("nodeb", own))
-    (inside,) = [one for one in login.descendants() if one.ppid() == login.process.pid]
-    inside.kill()
+    login.inside.kill()
     assert eventually(lambda: not login.descendants())
     assert eventually(lambda: left_on(hosts) == ""), left_on(hosts)
     assert all_lines(3) in log_of(hosts, 3)
@@ -108,8 +107,7 @@ def test_ranks_that_are_kept_serve_a_kernel_that_attaches(hosts: Rig, login: Ker
     login.send(f"s.run({KEEPS_PRINTING!r})")
     own = "cat /tmp/jupyter_ddl-apart_*/runs/*/rank-3.log 2>/dev/null || true"
     assert eventually(lambda: f"line {LINES - 1} of rank 3" in hosts.on("nodeb", own))
-    (inside,) = [one for one in login.descendants() if one.ppid() == login.process.pid]
-    inside.kill()
+    login.inside.kill()
     with apart_kernel(hosts) as second:
         second.do("import jupyter_ddl\ns = jupyter_ddl.attach('kept')\ns.interrupt()")
         second.do("s.run('x = rank')")

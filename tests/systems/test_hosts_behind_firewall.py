@@ -63,8 +63,7 @@ def test_a_kernel_that_is_killed_leaves_nothing_behind_ssh(hosts: Rig, behind: K
     behind.do(start(hosts))
     behind.send(f"s.run({ALL_IN_A_COLLECTIVE!r})")
     assert eventually(lambda: len(processes_of(behind)) > len(NODES) * 4)
-    (inside,) = [one for one in behind.descendants() if one.ppid() == behind.process.pid]
-    inside.kill()
+    behind.inside.kill()
     assert eventually(lambda: not behind.descendants()), behind.descendants()
     assert eventually(lambda: left_on(hosts) == ""), left_on(hosts)
     assert eventually(lambda: not folders(hosts))
@@ -150,8 +149,7 @@ def test_ranks_that_die_or_whose_connection_breaks_are_replaced_through_ssh(host
 def test_ranks_that_are_kept_behind_ssh_serve_the_next_kernel(hosts: Rig, behind: Kernel) -> None:
     behind.do(start(hosts, name="kept", keep=True))
     behind.do("s.run('x = rank')")
-    (inside,) = [one for one in behind.descendants() if one.ppid() == behind.process.pid]
-    inside.kill()
+    behind.inside.kill()
     # What held the connection does not stay.
     assert eventually(lambda: hosts.on("login", "ps -C ssh -o pid= || true") == "")
     with kernel(dict(environment(hosts)), within=hosts.enter("login")) as second:
@@ -214,8 +212,7 @@ def test_a_killed_kernel_behind_ssh_loses_no_line_where_no_folder_is_shared(host
     apart.do(start(hosts) + "\ns._cluster.wait_warm()")
     apart.send(f"s.run({KEEPS_PRINTING!r})")
     assert eventually(lambda: has_printed(hosts, 3, "nodeb"), 60)
-    (inside,) = [one for one in apart.descendants() if one.ppid() == apart.process.pid]
-    inside.kill()
+    apart.inside.kill()
     assert eventually(lambda: not apart.descendants()), apart.descendants()
     assert eventually(lambda: left_beside_folders(hosts) == ""), left_on(hosts)
     assert all_lines(3) in log_of(hosts, 3)

@@ -100,8 +100,7 @@ def test_over_ssh_a_killed_rank_is_named(hosts: Rig, login: Kernel) -> None:
 def test_over_ssh_a_killed_kernel_leaves_nothing(hosts: Rig, login: Kernel) -> None:
     login.do(start(hosts))
     login.send(f"s.run({IN_A_COLLECTIVE!r})")
-    (inside,) = [one for one in login.descendants() if one.ppid() == login.process.pid]
-    inside.kill()
+    login.inside.kill()
     assert eventually(lambda: not login.descendants())
     assert eventually(lambda: left_on(hosts) == ""), left_on(hosts)
 

@@ -119,6 +119,21 @@ def test_an_idle_job_is_ended_by_its_scheduler_and_its_notebook_says_by_whom(slu
         login.do("import time\nwhile s.state is None: time.sleep(0.1)\ns.run('x')")
 
 
+def test_a_job_that_no_cell_uses_ends_by_itself(slurm: Slurm, login: Kernel) -> None:
+    login.do(SUBMIT.format(", idle_stop='6s'"))
+    job = login.do("answer = s.job")
+    assert login.do("answer = s.run('import time; time.sleep(9)').outcome") == "finished"
+    assert eventually(lambda: login.do("answer = s.describe()['idle_ends_at_s']") is not None)
+    assert eventually(lambda: slurm.call(f"squeue -h -j {job} -o %T").strip() == "", 60)
+    assert eventually(lambda: not processes_on_nodes(slurm)), processes_on_nodes(slurm)
+    said = (
+        r"NoCluster: Ranks must run\. Received: the cluster 'default' was stopped by --idle-stop 6s, after [\d.]+ s "
+        r"without a run; what its cells defined is lost\. %ddl submit sends another job\."
+    )
+    with pytest.raises(KernelError, match=said):
+        login.do("import time\nwhile s.state is None: time.sleep(0.1)\ns.run('x')")
+
+
 # What the panel does is done by a thread of the kernel, while its cell waits.
 PRESS_STOP = """
 import threading
@@ -202,9 +217,7 @@ def test_a_killed_kernel_takes_its_job_with_it_and_a_kept_one_stays(slurm: Slurm
     with on_login(slurm) as second:
         second.do(SUBMIT.format(", name='tied'"))
         for one in (second, login):
-            # The kernel itself: nsenter, which is outside, only waits for it.
-            (inside,) = [child for child in one.descendants() if child.ppid() == one.process.pid]
-            inside.kill()
+            one.inside.kill()
         # Its program sees the free lock at once, and waits in case that locks are not seen between hosts.
         assert eventually(lambda: "tied" not in slurm.call("squeue -h -o %j"), 90)
     assert slurm.call(f"squeue -h -j {kept} -o %T").strip() == "RUNNING"

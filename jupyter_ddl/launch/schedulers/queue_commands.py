@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from jupyter_ddl.launch.schedulers.scheduler import JobRequest
 
 _ANSWER_S = 20.0
+_SUBMIT = ("sbatch", "qsub", "bsub")
+_CANCEL = ("scancel", "qdel", "bkill")
 
 
 def call(title: str, command: Sequence[str], text: str = "", variables: Mapping[str, str] | None = None) -> str:
@@ -48,7 +50,15 @@ def call(title: str, command: Sequence[str], text: str = "", variables: Mapping[
         if done.returncode == 0:
             return done.stdout
         received = (done.stderr or done.stdout).strip() or f"status {done.returncode}"
-    raise ClusterError(f"{title} must take `{command[0]}`. Received: {received}")
+    raise ClusterError(f"{title} must take `{command[0]}`. Received: {received.rstrip('.')}. {_remedy(command[0])}")
+
+
+def _remedy(program: str) -> str:
+    if program in _SUBMIT:
+        return "Change what it names, or ask the site's staff."
+    if program in _CANCEL:
+        return "%ddl jobs lists the jobs that can be ended."
+    return f"Use a login node on which `{program}` answers, or ask the site's staff."
 
 
 def all_that_prints(command: Sequence[str]) -> str:

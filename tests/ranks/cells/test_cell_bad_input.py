@@ -6,7 +6,7 @@ import pytest
 
 pytestmark = pytest.mark.mpi
 
-DDL_USAGE = "usage: %ddl [-h] COMMAND ..."
+DDL_START_USAGE = "%ddl start [-h] [-n N]"
 CELL_USAGE = "usage: %%distributed [-h] [-r RANKS] [--async] [--tune [KINDS]] [--timeout S]"
 
 
@@ -39,7 +39,8 @@ def refused(cell):
         ),
         (
             "%ddl start --bogus",
-            "InvalidInput: %ddl takes what its usage says. Received: unrecognized arguments: --bogus. " + DDL_USAGE,
+            "InvalidInput: %ddl start takes what its usage says. Received: unrecognized arguments: --bogus. usage: "
+            + DDL_START_USAGE,
         ),
         (
             "%ddl start --name 'open",

@@ -132,8 +132,10 @@ try:
 except ValueError as error:
     print("refused:", error)
 get_ipython().run_cell_magic("distributed", "", "print('same')\\nrank * 10")
-get_ipython().run_cell_magic("distributed", "", "1 / rank")
 %ddl stop
+%ddl stop
+%ddl restart --idle-stop 2h --keep-variables
+get_ipython().run_cell_magic("distributed", "", "1 / rank")
 """
 
 
@@ -155,6 +157,12 @@ def test_ipython_in_a_terminal(tmp_path):
     assert "Rank 0 of 2 on" in told
     assert "ZeroDivisionError: division by zero" in told
     assert "follow.py" not in told
+    said = r"The ranks are ended after 2 h 00 min .*: in \d h \d\d min; %ddl restart loads their variables again\."
+    assert re.search(said, told)
+    assert [line for line in lines if line.startswith("terminal: ")] == [
+        "terminal: 2 ranks ended",
+        "terminal: no ranks run; %ddl restart starts some",
+    ]
 
 
 SCRIPT = """\

@@ -169,3 +169,17 @@ def test_a_program_of_run_that_exits_well_ends_well(session, tmp_path):
     path.write_text("import sys\nsys.exit(3)")
     session.run(f"%run -e {path}")
     assert "SystemExit" in str(raised(session, f"%run {path}"))
+
+
+def test_a_program_of_run_spawns_processes_each_time(session, tmp_path):
+    """IPython's second %run of a program leaves `__main__` without `__spec__`, which multiprocessing asks for."""
+    path = tmp_path / "program_that_spawns.py"
+    path.write_text(
+        "import multiprocessing\ndef work():\n    print('spawned')\n"
+        "if __name__ == '__main__':\n"
+        "    process = multiprocessing.get_context('spawn').Process(target=work)\n"
+        "    process.start()\n    process.join()\n    ended = process.exitcode\n"
+    )
+    for _ in range(2):
+        session.run(f"ended = None\n%run {path}")
+        assert values(session, "ended") == on_all(session, "0")

@@ -49,14 +49,12 @@ def fresh(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     (folder / "imports.py").write_text(IMPORTS)
     (folder / "sums.py").write_text(SUMS)
     (folder / "sitecustomize.py").write_text(LATE_TENSORFLOW.format(cell=str(folder / "a cell runs")))
-    with pytest.MonkeyPatch.context() as patch:
-        # Beside another cluster ranks are not bound: this one has a folder of clusters of its own.
-        patch.setenv(paths.RUNTIME_VARIABLE, str(tmp_path_factory.mktemp("alone")))
-        path = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
-        env = {"KERAS_HOME": str(folder), "MINE": "a b", "PYTHONPATH": path}
-        with jupyter_ddl.start(n=request.param, name="fresh", env=env) as session:
-            session.run(f"import os; folder = {str(folder)!r}")
-            yield session
+    path = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
+    # Bound, whatever other ranks on this machine keep to.
+    env = {"KERAS_HOME": str(folder), "MINE": "a b", "PYTHONPATH": path, paths.BIND_VARIABLE: "1"}
+    with jupyter_ddl.start(n=request.param, name="fresh", env=env) as session:
+        session.run(f"import os; folder = {str(folder)!r}")
+        yield session
 
 
 def test_a_module_that_imports_tensorflow_waits_for_the_ranks_own_import(fresh: Session) -> None:

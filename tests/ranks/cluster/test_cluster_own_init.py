@@ -144,6 +144,27 @@ def test_a_process_set_that_one_rank_alone_changes_hangs_no_later_cell(
     pair.run("hvd.shutdown()\nos.environ.pop('HOROVOD_DYNAMIC_PROCESS_SETS', None)")
 
 
+# The rank's own part, whose end of Horovod the other rank hears of before that of the cell: on a busy machine it does.
+SLOW_END = """
+from jupyter_ddl.engine import rank_state
+collectives, stock = rank_state.here().collectives, rank_state.here().collectives.raised
+def slowly():
+    del collectives.raised
+    stock()
+    time.sleep(1)
+collectives.raised = slowly
+"""
+
+
+def test_a_change_of_process_sets_that_another_ranks_end_ends_is_no_cause(pair: Session) -> None:
+    pair.run(f"{IMPORTS}import time\nhvd.init(process_sets='dynamic')")
+    pair.run(SLOW_END, ranks=[1])
+    with pytest.raises(RankError, match="ValueError: on purpose") as error:
+        pair.run("if rank == 0: hvd.add_process_set([0])\nelse:\n    time.sleep(1)\n    raise ValueError('on purpose')")
+    assert [failure.rank for failure in error.value.failures] == [1]
+    pair.run("hvd.shutdown()\nos.environ.pop('HOROVOD_DYNAMIC_PROCESS_SETS', None)")
+
+
 def test_a_communicator_of_the_users(pair: Session) -> None:
     # The other way round.
     pair.run(IMPORTS + "hvd.init(comm=MPI.COMM_WORLD.Split(0, -rank))")

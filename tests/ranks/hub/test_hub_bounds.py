@@ -157,6 +157,7 @@ def test_who_never_reads_costs_the_server_no_memory_and_nobody_else_time(
         "ranks": [],
         "ends_at_s": None,
         "idle_ends_at_s": None,
+        "keeps_variables": False,
         "job": None,
         "held": None,
     }

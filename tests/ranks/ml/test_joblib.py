@@ -101,8 +101,15 @@ def test_a_large_array_is_sent_once_to_a_host_and_its_file_removed(
         assert Parallel()(delayed(look)(values, 0) for _ in range(2)) == [("memmap", False, -1.0)] * 2
         assert len(kept) == 2
         folder = kept[0].folder
-    code = f"import glob, tempfile; glob.glob(tempfile.gettempdir() + '/{folder}/*')"
-    assert {result.value for result in bare.run(code).ranks.values()} == {"[]"}
+    # The rank removes them between its cells' bytecodes; the block does not wait for it.
+    code = """
+import pathlib, tempfile, time
+files, deadline_s = pathlib.Path(tempfile.gettempdir(), FOLDER), time.monotonic() + 60
+while files.exists() and time.monotonic() < deadline_s:
+    time.sleep(0.01)
+files.exists()
+"""
+    assert {result.value for result in bare.run(f"FOLDER = {folder!r}\n{code}").ranks.values()} == {"False"}
 
 
 def test_what_a_task_raises_has_the_ranks_traceback(bare: Session) -> None:
