@@ -52,6 +52,8 @@ class Cell:
 
     def wait(self, timeout_s: float = 60) -> Cell:
         self.kernel.pump(lambda: self.seconds is not None, timeout_s)
+        if self.error is not None:
+            self.kernel.wait_until_it_takes_cells()
         return self
 
     def wait_for(self, text: str, timeout_s: float = 60) -> Cell:
@@ -93,6 +95,14 @@ class Kernel:
 
     def execute(self, code: str, timeout_s: float = 60) -> Cell:
         return self.send(code).wait(timeout_s)
+
+    def wait_until_it_takes_cells(self) -> None:
+        """Wait until a cell that is sent now is executed.
+
+        After a cell that fails ipykernel 6 drops what it receives before its event loop's next turn, without a word; it
+        may say that it is idle before that (`Kernel._abort_queues`). Nobody presses a key within this time.
+        """
+        self._client.kernel_info(reply=True, timeout=60)
 
     def run(self, code: str, options: str = "", timeout_s: float = 60) -> Cell:
         """Execute on the ranks."""
