@@ -84,10 +84,12 @@ function ranksSection(distributed: Distributed, state: IStateDB | null): RanksSe
   const kept = new KeptModel(server, hub);
   const models = { kept, jobs: new JobsModel(server, hub, kept), room: new RoomModel(server) };
   const start = async (line: string): Promise<void> => {
-    const { kernel } = notebook;
-    if (kernel !== null) {
-      await runLine(kernel, line, distributed.trans);
+    const { kernel, panel } = notebook;
+    if (kernel === null) {
+      // It ended since the form was drawn.
+      throw new Error(distributed.trans.__('Choose a kernel for %1: the ranks are its.', panel?.context.path ?? ''));
     }
+    await runLine(kernel, line, distributed.trans);
   };
   const exports = async (panel: NotebookPanel, request: ExportRequest): Promise<string> => {
     // The server reads the file.
