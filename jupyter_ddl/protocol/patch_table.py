@@ -22,6 +22,7 @@ VERSIONS = {
     "horovod": "0.28.1",
     "torch": ">=2.6",
     "accelerate": ">=1.0",
+    "deepspeed": ">=0.19",
     "jax": ">=0.10",
     "jaxlib": ">=0.10",
     "snapml": ">=1.16",
@@ -210,6 +211,7 @@ PATCHES = (
         "snapml.utils", ("_is_mpi_enabled",), Layer.RANK, "trains in one process where its MPI library is missing"
     ),
     Declared("accelerate.accelerator.Accelerator", ("log",), Layer.RANK, "what it logs is shown"),
+    Declared("deepspeed", ("initialize",), Layer.RANK, "notes whose optimizer has a part of the weights alone"),
     Declared(
         "torch.utils.data.dataloader.DataLoader",
         ("__iter__", "__len__"),

@@ -1,10 +1,11 @@
-"""Hooks into what Lightning, Accelerate and Transformers log, by their own interfaces for that.
+"""Hooks into libraries that train with torch: what they log, by their own interfaces for that, and what ranks hold.
 
 | library | by |
 |---|---|
 | Lightning | a callback that its entry point `callbacks_factory` gives to each Trainer (`lightning_callback`) |
 | Transformers | a callback in `transformers.trainer.DEFAULT_CALLBACKS`, which each Trainer gets |
 | Accelerate | `Accelerator.log`, around which there is a patch: a tracker would have to be named by the program |
+| DeepSpeed | `deepspeed.initialize`: each rank's optimizer has its part of the weights alone with ZeRO |
 
 Runs on: every rank. Imports none of them.
 """
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
 
 
 def install() -> None:
-    """Take what these libraries log once a program imports them."""
+    """Hook into these libraries once a program imports them."""
     import_hooks.when_imported("accelerate.accelerator", _hook_accelerate)
+    import_hooks.when_imported("deepspeed", _hook_deepspeed)
     import_hooks.when_imported("transformers.trainer", _hook_transformers)
 
 
@@ -59,3 +61,23 @@ def _hook_transformers(trainer: ModuleType) -> None:
     from jupyter_ddl.torch_training.transformers_callback import Callback
 
     trainer.DEFAULT_CALLBACKS.append(Callback)
+
+
+def _hook_deepspeed(deepspeed: ModuleType) -> None:
+    patch(deepspeed, "initialize", _initialize, Layer.RANK)
+
+
+def _initialize(stock: Callable[..., tuple[Any, ...]], *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+    """Replace `deepspeed.initialize`: with ZeRO no other rank holds what the optimizer of this one does.
+
+    Its parameters are flat tensors of one shape on all ranks, and nothing marks them as parts.
+    Source: deepspeed 0.19, deepspeed/runtime/zero/stage_1_and_2.py, single_partition_of_fp32_groups
+    """
+    from deepspeed.runtime.base_optimizer import ZeROOptimizer
+    from torch.distributed import get_rank
+
+    made = stock(*args, **kwargs)
+    optimizer = made[0].optimizer
+    if isinstance(optimizer, ZeROOptimizer):
+        optimizer.optimizer.ranks_together = (get_rank(),)
+    return made

@@ -66,3 +66,25 @@ trainer = Trainer(model=model, args=arguments, train_dataset=rows, eval_dataset=
 steps, size, trained = trainer.train().global_step, arguments.world_size, trainer.model
 """,
 }
+# With STAGE: 0 for whole weights on all ranks, 1 to 3 for parts of what the optimizer has, and of more.
+DEEPSPEED = """
+import deepspeed
+deepspeed.init_distributed("gloo")
+model = torch.nn.Linear(4, 1)
+config = {
+    "train_micro_batch_size_per_gpu": 8,
+    "optimizer": {"type": "Adam", "params": {"lr": 0.01, "torch_adam": True}},
+    "zero_optimization": {"stage": STAGE},
+}
+engine, _, loader, _ = deepspeed.initialize(
+    model=model, model_parameters=model.parameters(), training_data=data, config=config
+)
+for epoch in range(3):
+    for x, y in loader:
+        engine.backward(torch.nn.functional.mse_loss(engine(x), y))
+        engine.step()
+size, steps = engine.world_size, engine.global_steps
+with deepspeed.zero.GatheredParameters(list(model.parameters())):
+    trained = torch.nn.Linear(4, 1)
+    trained.load_state_dict(model.state_dict())
+"""
