@@ -146,12 +146,12 @@ class TorchGroups:
             sockets.shut_down(self._connections | sockets.connections(to_port=self._point.port))
             self._connections.clear()
             self._store = None
-            # Errors: the program destroys it meanwhile.
-            with suppress(ValueError, RuntimeError, AssertionError):
-                # NCCL's communicators end by it. Private, and in every torch since 2.6.
-                end = getattr(c10d, "_abort_process_group", c10d.destroy_process_group)
-                if c10d.is_initialized():
-                    end()
+            # NCCL's communicators end by the first one, which is private, and in torch 2.6 takes no group but NCCL's.
+            for end in (getattr(c10d, "_abort_process_group", c10d.destroy_process_group), c10d.destroy_process_group):
+                # Errors: the program destroys it meanwhile; NameError: torch 2.6 has no NCCL.
+                with suppress(ValueError, RuntimeError, AssertionError, NameError):
+                    if c10d.is_initialized():
+                        end()
 
     def _install(self, c10d: ModuleType) -> None:
         patch(c10d, "init_process_group", self._init, Layer.RANK)
@@ -274,12 +274,15 @@ class TorchGroups:
 
     def _serve(self) -> None:
         """Serve the store on rank 0, where it does not yet."""
+        import torch
         from torch.distributed import TCPStore
 
         point, size = self._point, self._world.world_size
         if point.listener is not None and self._server is None:
             point.listener.listen(size)
             options: dict[str, Any] = {"is_master": True, "master_listen_fd": point.listener.detach()}
+            # Before 2.8 only the store without libuv takes a socket. Source: PyTorch's pull request 150215.
+            options["use_libuv"] = torch.__version__ >= "2.8"
             self._server = TCPStore(point.address, point.port, size, wait_for_workers=False, **options)
 
     def _groups(self) -> dict[str, tuple[int, tuple[int, ...]]]:
