@@ -23,7 +23,7 @@ FRAMEWORKS = ("tensorflow", "torch", "jax")
 REQUIREMENTS = {
     "tensorflow": "tensorflow>=2.16",
     "keras": "keras>=3",
-    "torch": "torch>=2.6",
+    "torch": "torch>=2.7",
     "jax": "jax>=0.10",
     "sklearn": "scikit-learn>=1.4",
 }

@@ -20,7 +20,7 @@ VERSIONS = {
     "tensorflow": ">=2.16",
     "keras": ">=3,<4",
     "horovod": "0.28.1",
-    "torch": ">=2.6",
+    "torch": ">=2.7",
     "accelerate": ">=1.0",
     "deepspeed": ">=0.19",
     "jax": ">=0.10",

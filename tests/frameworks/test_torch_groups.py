@@ -120,3 +120,19 @@ def test_a_release_that_is_slow_does_not_end_the_next_cells_groups(torch_pair: S
             torch_pair.run(f"{BEGUN}dist.all_reduce(x)\nassert x.tolist() == [3, 3]")
     finally:
         torch_pair.run("sockets.connections = stock")
+
+
+@pytest.mark.parametrize(("version", "is_refused"), [("2.6.0+cu124", True), ("2.7.0a0+ecf3bae40a.nv25.02", False)])
+def test_a_version_whose_stalls_cannot_be_named_is_refused(
+    torch_pair: Session, version: str, *, is_refused: bool
+) -> None:
+    code = f"{TORCH}stock, torch.__version__ = torch.__version__, torch.torch_version.TorchVersion({version!r})\n"
+    try:
+        if is_refused:
+            with pytest.raises(RankError, match=r"need torch 2\.7 or a later one\. Received: torch 2\.6\.0\+cu124"):
+                torch_pair.run(f"{code}dist.init_process_group()")
+        else:
+            torch_pair.run(f"{code}dist.init_process_group()")
+    finally:
+        torch_pair.run("torch.__version__ = stock")
+    assert values(torch_pair, "dist.init_process_group()\ndist.get_world_size()") == ["2", "2"]

