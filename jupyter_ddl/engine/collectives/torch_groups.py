@@ -31,6 +31,7 @@ from jupyter_ddl.engine.collectives.torch_stalls import TorchWatched
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host import import_hooks
 from jupyter_ddl.host.patching import Layer, patch
+from jupyter_ddl.protocol.frameworks import REQUIREMENTS
 from jupyter_ddl.protocol.rank_sets import named
 
 if TYPE_CHECKING:
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from jupyter_ddl.engine.world import World
 
 _MODULE = "torch.distributed.distributed_c10d"
-_LOWEST = "2.7"
 _LOOK_S = 0.01
 _CONNECT_S = 1.0
 # Longer than a release takes; NCCL may be slow to end.
@@ -329,12 +329,14 @@ def _require_version() -> None:
     """
     import torch
 
+    requirement = REQUIREMENTS["torch"]
+    lowest = requirement.partition(">=")[2]
     # NVIDIA's images have versions such as 2.7.0a0.
-    if torch.__version__ < f"{_LOWEST}.0a0":
+    if torch.__version__ < f"{lowest}.0a0":
         raise InvalidInput(
-            f"Process groups on the ranks need torch {_LOWEST} or a later one.",
+            f"Process groups on the ranks need torch {lowest} or a later one.",
             f"torch {torch.__version__}",
-            f"pip install 'torch>={_LOWEST}'",
+            f"Run: pip install '{requirement}'",
         )
 
 
