@@ -18,7 +18,7 @@ _MARK = "told:"
 
 def in_process(mode: str, folder: Path, *cells: str) -> Any:
     """Run cells in a new process and save what they define, or load that and run cells; return what they set `answer`
-    to, and what is told of the variables."""
+    to, and what is printed of the variables."""
     argv = [sys.executable, __file__, mode, str(folder)]
     quiet = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "3"}
     run = subprocess.run(

@@ -100,7 +100,7 @@ class Kernel:
         """Wait until a cell that is sent now is executed.
 
         After a cell that fails ipykernel 6 drops what it receives before its event loop's next turn, without a word; it
-        may say that it is idle before that (`Kernel._abort_queues`). Nobody presses a key within this time.
+        may say that it is idle before that (`Kernel._abort_queues`). A person is slower.
         """
         self._client.kernel_info(reply=True, timeout=60)
 

@@ -15,7 +15,6 @@ Runs on: every rank. Nothing here imports torch.
 from __future__ import annotations
 
 import inspect
-import socket
 import sys
 import threading
 import time
@@ -28,6 +27,7 @@ from jupyter_ddl.engine.collectives.library import Turn
 from jupyter_ddl.engine.collectives.stalls import Stalls
 from jupyter_ddl.engine.collectives.torch_counts import Counts
 from jupyter_ddl.engine.collectives.torch_stalls import TorchWatched
+from jupyter_ddl.engine.collectives.torch_store import RankStore
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host import import_hooks
 from jupyter_ddl.host.patching import Layer, patch
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 _MODULE = "torch.distributed.distributed_c10d"
 _LOOK_S = 0.01
-_CONNECT_S = 1.0
 # Longer than a release takes; NCCL may be slow to end.
 _END_S = 30.0
 
@@ -65,14 +64,14 @@ class TorchGroups:
         # Of the run in which they were made: the group of all ranks, and how many there were.
         self._made_in = ""
         self._count = 0
-        self._server: Any = None
+        self._rank_store = RankStore(point, world.world_size)
         self._store: Any = None
         self._connections: set[int] = set()
         self._lock = threading.Lock()
         self._released = threading.Event()
         self._ending: threading.Thread | None = None
         self._counts = Counts()
-        self._stalls = Stalls(world.rank, world.world_size, TorchWatched(self._groups, self._connected))
+        self._stalls = Stalls(world.rank, world.world_size, TorchWatched(self._groups, self._rank_store.connection))
 
     @classmethod
     def of(cls, world: World, point: MeetingPoint, shared_device: str | None) -> TorchGroups:
@@ -132,9 +131,8 @@ class TorchGroups:
 
     def connection(self) -> Any:
         """Return a connection of its own to the ranks' store, which rank 0 serves from here on; None until it does."""
-        if self._world.rank == 0:
-            self._serve()
-        return self._connected()
+        self._rank_store.serve()
+        return self._rank_store.connection()
 
     def collectives(self) -> int | None:
         """Return how many collectives this rank has entered in all groups; None where one of them is not counted."""
@@ -250,7 +248,7 @@ class TorchGroups:
         """Wait for all ranks at the store; return what is this initialisation's part of it."""
         from torch.distributed import PrefixStore
 
-        store = self._served_store()
+        store = self._joined_store()
         self._count += 1
         self._counts.begin()
         part = PrefixStore(f"{self._turn.run}/{self._count}", store)
@@ -260,32 +258,15 @@ class TorchGroups:
             self._wait_or_raise(due_s, f"the process group waits for {named(missing)}, which did not call it")
         return part
 
-    def _served_store(self) -> Any:
+    def _joined_store(self) -> Any:
         """Return the store of this world of ranks, as soon as rank 0 serves it."""
-        from torch.distributed import TCPStore
-
         if self._store is None:
-            point, size = self._point, self._world.world_size
-            options: dict[str, Any] = {"wait_for_workers": False}
-            self._serve()
+            self._rank_store.serve()
             due_s = time.monotonic() + timedelta(minutes=30).total_seconds()
-            while not _is_served(point):
+            while not self._rank_store.is_served():
                 self._wait_or_raise(due_s, "the process group waits for rank 0, which did not call it")
-            self._store = TCPStore(point.address, point.port, size, is_master=False, **options)
+            self._store = self._rank_store.connect()
         return self._store
-
-    def _serve(self) -> None:
-        """Serve the store on rank 0, where it does not yet."""
-        import torch
-        from torch.distributed import TCPStore
-
-        point, size = self._point, self._world.world_size
-        if point.listener is not None and self._server is None:
-            point.listener.listen(size)
-            options: dict[str, Any] = {"is_master": True, "master_listen_fd": point.listener.detach()}
-            # Before 2.8 only the store without libuv takes a socket. Source: PyTorch's pull request 150215.
-            options["use_libuv"] = torch.__version__ >= "2.8"
-            self._server = TCPStore(point.address, point.port, size, wait_for_workers=False, **options)
 
     def _groups(self) -> dict[str, tuple[int, tuple[int, ...]]]:
         """Return each group that this rank is in, its number of collectives here, and its ranks."""
@@ -296,22 +277,6 @@ class TorchGroups:
             groups = self._counts.by_group(size).items()
             found |= {f"{initialisation}/{group}": counted for group, counted in groups}
         return found
-
-    def _connected(self) -> Any:
-        """Return a connection to the store, beside that of the program, which waits on its own."""
-        from torch.distributed import TCPStore
-
-        point = self._point
-        if not _is_served(point):
-            return None
-        return TCPStore(
-            point.address,
-            point.port,
-            self._world.world_size,
-            is_master=False,
-            timeout=timedelta(seconds=_CONNECT_S),
-            wait_for_workers=False,
-        )
 
     def _wait_or_raise(self, due_s: float, why: str) -> None:
         """Wait a moment, in Python, where an interrupt ends it."""
@@ -343,9 +308,3 @@ def _require_version() -> None:
 def _c10d() -> ModuleType | None:
     """Return torch's module of process groups; None where no program has imported it."""
     return import_hooks.executed(_MODULE) if _MODULE in sys.modules else None
-
-
-def _is_served(point: MeetingPoint) -> bool:
-    with suppress(OSError), socket.create_connection((point.address, point.port), timeout=_CONNECT_S):
-        return True
-    return False
