@@ -2,7 +2,8 @@
 
 Runs on: every rank. `ask` is called in ipykernel's control thread, which must be free for the next release: the work is
 done in a thread of its own, the newest request first. Where a user's `__dir__` or `__getattr__` never returns, another
-thread takes the next request.
+thread takes the next request. One key that is pressed asks twice, through the kernel and through the hub: both get the
+one answer. Without it the kernel asks IPython's Jedi, and is busy for seconds.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import threading
 import time
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.completer import IPCompleter
@@ -25,7 +27,9 @@ if TYPE_CHECKING:
 
 MAX_MATCHES = 500
 MAX_CHARACTERS = 100_000
-# The asker waits for a second. A thread that takes longer is abandoned, unless it is the last of this many.
+# The asker waits for a second: `cluster.lookups`, in the kernel.
+WAITS_S = 1.0
+# A thread that takes longer is abandoned, unless it is the last of this many.
 HANGS_S = 2.0
 MAX_HUNG = 4
 
@@ -44,8 +48,8 @@ class Lookups:
         self._rank = rank
         self._emit = emit
         self._changed = threading.Condition()
-        # The next keystroke makes an older request of the same kind worthless.
-        self._newest: dict[str, LookUp] = {}
+        # With the time until which its asker waits.
+        self._waiting: list[tuple[float, LookUp]] = []
         self._thread: threading.Thread | None = None
         self._began_s: float | None = None
         self._hung: list[threading.Thread] = []
@@ -53,7 +57,7 @@ class Lookups:
     def ask(self, request: LookUp) -> None:
         """Queue a request and return at once."""
         with self._changed:
-            self._newest[request.what] = request
+            self._waiting.append((time.monotonic() + WAITS_S, request))
             self._changed.notify()
             if self._thread is None or self._leaves_it():
                 thread = threading.Thread(target=self._answer, name="jupyter_ddl lookups", daemon=True)
@@ -78,19 +82,28 @@ class Lookups:
         }
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._newest or self._thread is not threading.current_thread())
+                self._changed.wait_for(lambda: self._waiting or self._thread is not threading.current_thread())
                 if self._thread is not threading.current_thread():
                     return
-                what, request = self._newest.popitem()
+                request, askers = self._take()
                 self._began_s = time.monotonic()
             try:
-                content = looks[what](request)
+                content = looks[request.what](request)
             except BaseException:  # noqa: BLE001  a user's own __dir__, __getattr__ or __repr__ may raise SystemExit too
                 content = {}
             with self._changed:
                 if self._thread is threading.current_thread():
                     self._began_s = None
-            self._emit(LookedUp(request.look, self._rank, content))
+            for look in askers:
+                self._emit(LookedUp(look, self._rank, content))
+
+    def _take(self) -> tuple[LookUp, list[str]]:
+        """Take the newest request and all that ask the same, and forget those whose askers wait no longer."""
+        _, newest = self._waiting[-1]
+        same = [one for _, one in self._waiting if replace(one, look=newest.look) == newest]
+        now_s = time.monotonic()
+        self._waiting = [(until_s, one) for until_s, one in self._waiting if one not in same and until_s > now_s]
+        return newest, [one.look for one in same]
 
     def _new_completer(self) -> Any:
         # Not the shell's own, which the cell may be using. Jedi reads whole libraries: seconds for TensorFlow.

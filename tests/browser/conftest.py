@@ -74,6 +74,10 @@ def _shown_pages(item: pytest.Item) -> Iterator[str]:
 def needed() -> None:
     if not Path(CHROMIUM).exists():
         pytest.skip(f"{CHROMIUM} is not there: apt-get install chromium")
+    from playwright.sync_api import expect
+
+    # As long as Playwright waits for all else: its own 5 s are over where a search starts a process on a busy machine.
+    expect.set_options(timeout=30_000)
     assert ESM.is_file(), "the dashboard is not built: make dashboard"
     assert (PANEL / "package.json").is_file(), "the panel is not built: make dashboard"
 

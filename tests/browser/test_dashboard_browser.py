@@ -221,7 +221,8 @@ def test_scrolling_up_stops_following(lab: Lab, page: Page) -> None:
 
 @pytest.mark.parametrize("key", ["ArrowUp", "Home"])
 def test_lines_that_came_while_they_were_followed_have_their_place(lab: Lab, page: Page, key: str) -> None:
-    show(lab, page, live(ranks=8, seconds=600, past=20, pace_s=0.5))
+    # A list grows by a quarter before it is drawn anew: by 400 lines, which take 25 s to come.
+    show(lab, page, live(ranks=8, seconds=600, past=200, pace_s=0.5))
     body = page.locator(".ddl-lines")
     body.scroll_into_view_if_needed()
     top = body.evaluate("body => body.scrollTop")

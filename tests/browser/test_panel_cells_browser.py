@@ -36,7 +36,7 @@ def edit(page: Page, cell: int) -> None:
 
 
 def wait_for_source(page: Page, cell: int, source: str) -> None:
-    page.wait_for_function(f"([cell, source]) => {SOURCES}[cell] === source", arg=[cell, source], timeout=10_000)
+    page.wait_for_function(f"([cell, source]) => {SOURCES}[cell] === source", arg=[cell, source])
 
 
 def test_the_switch_leaves_the_cursor_where_it_is_and_sees_the_magic_below_empty_lines(lab: Lab, page: Page) -> None:
@@ -148,7 +148,7 @@ def test_the_whole_notebook_runs_on_ranks_also_after_a_reload_and_a_restart(lab:
     expect(page.locator(".ddl-start-offer button").first).to_be_visible()
     # What a cell does shows, too.
     lab.run_code(page, "%ddl auto off")
-    expect(mode).to_have_value("cell", timeout=10_000)
+    expect(mode).to_have_value("cell")
     mode.select_option("Whole notebook")
     mode.select_option("This cell")
     lab.run_code(page, "print('here')")

@@ -83,11 +83,11 @@ def test_a_console_runs_completes_and_inspects_on_its_rank(lab: Lab, page: Page,
     console.locator(".jp-CodeConsole-promptCell .cm-content").click()
     page.keyboard.type("only_he")
     page.keyboard.press("Tab")
-    page.locator(".jp-Completer-item").filter(has_text="only_here").wait_for(timeout=10_000)
+    page.locator(".jp-Completer-item").filter(has_text="only_here").wait_for()
     page.keyboard.press("Enter")
-    expect(console.locator(".jp-CodeConsole-promptCell .cm-content")).to_have_text("only_here", timeout=10_000)
+    expect(console.locator(".jp-CodeConsole-promptCell .cm-content")).to_have_text("only_here")
     page.keyboard.press("Shift+Tab")
-    expect(page.locator(".jp-Tooltip")).to_contain_text("Known on rank 1.", timeout=10_000)
+    expect(page.locator(".jp-Tooltip")).to_contain_text("Known on rank 1.")
     page.keyboard.press("Escape")
     assert axe_findings(page, f"{CONSOLE} > .jp-Toolbar") == []
 

@@ -249,7 +249,7 @@ def test_enter_in_a_dialog_destroys_nothing(lab: Lab, page: Page) -> None:
         ):
             ask()
             focused = page.locator(".jp-Dialog button:focus")
-            focused.filter(has_text="Cancel").wait_for(timeout=5_000)
+            focused.filter(has_text="Cancel").wait_for()
             page.keyboard.press("Enter")
             page.locator(".jp-Dialog").wait_for(state="detached")
         assert folder.exists()

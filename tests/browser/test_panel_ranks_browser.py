@@ -61,31 +61,31 @@ def test_names_of_rank_0_are_completed_and_told_of(lab: Lab, page: Page, panel: 
     editor.click()
     page.keyboard.press("Control+End")
     page.keyboard.press("Tab")
-    page.locator(".jp-Completer-item").filter(has_text="widely_known").wait_for(timeout=10_000)
+    page.locator(".jp-Completer-item").filter(has_text="widely_known").wait_for()
     page.keyboard.press("Enter")
     code = "window.jupyterapp.shell.currentWidget.content.widgets[0].model.sharedModel.getSource()"
-    page.wait_for_function(f"{code} === '%%distributed\\nwidely_known'", timeout=10_000)
+    page.wait_for_function(f"{code} === '%%distributed\\nwidely_known'")
     page.keyboard.press("Shift+Tab")
     tooltip = page.locator(".jp-Tooltip")
-    tooltip.filter(has_text="Known on the ranks.").wait_for(timeout=10_000)
+    tooltip.filter(has_text="Known on the ranks.").wait_for()
     assert "rank_of_it" in tooltip.inner_text()
     # The inspector asks the kernel, which asks rank 0.
     page.keyboard.press("Escape")
     page.evaluate("void window.jupyterapp.commands.execute('inspector:open')")
     editor.click()
     page.keyboard.press("Control+End")
-    page.locator(".jp-Inspector-content").filter(has_text="Known on the ranks.").wait_for(timeout=10_000)
+    page.locator(".jp-Inspector-content").filter(has_text="Known on the ranks.").wait_for()
     names = "import json; print(json.dumps('widely_known' in globals()))"
     assert ask_kernel(page, names) == "false\n"
     # So does a cell without a magic, where the whole notebook runs on ranks.
     page.keyboard.press("Escape")
     ask_kernel(page, "%ddl auto on")
-    expect(page.get_by_label("Which cells run on ranks")).to_have_value("notebook", timeout=10_000)
+    expect(page.get_by_label("Which cells run on ranks")).to_have_value("notebook")
     lab.set_code(page, "widely_kn")
     editor.click()
     page.keyboard.press("Control+End")
     page.keyboard.press("Tab")
-    page.locator(".jp-Completer-item").filter(has_text="widely_known").wait_for(timeout=10_000)
+    page.locator(".jp-Completer-item").filter(has_text="widely_known").wait_for()
     page.keyboard.press("Escape")
     ask_kernel(page, "%ddl auto off")
 

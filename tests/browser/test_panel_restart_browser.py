@@ -47,7 +47,7 @@ def test_kept_ranks_and_runs_are_there_again_after_the_server_was_restarted(own_
     first.get_by_text("finished").wait_for(timeout=30_000)
     own_lab.save(page)
     own_lab.server.stop()
-    panel.get_by_text("The Jupyter server does not answer for jupyter_ddl.").wait_for(timeout=10_000)
+    panel.get_by_text("The Jupyter server does not answer for jupyter_ddl.").wait_for()
     panel.get_by_text("As they were when the Jupyter server answered last.").wait_for()
     assert panel.locator(".ddl-cluster").count() == 0
     own_lab.server.start()

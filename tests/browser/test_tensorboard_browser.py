@@ -82,7 +82,7 @@ def test_below_another_base_url(browser: Browser, below: Lab) -> None:
         see_a_chart(page.frame_locator(".ddl-board iframe"), "metrics/loss")
         assert (
             page.locator(".ddl-board iframe")
-            .get_attribute("src", timeout=1000)
+            .get_attribute("src", timeout=30_000)
             .endswith(f"/user/x/jupyter-ddl/tensorboard/{run.name}/")
         )
         # It comes back with the page.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
-from jupyter_ddl.engine import lookups
+from jupyter_ddl.engine import lookups as lookups_module
 from jupyter_ddl.engine.lookups import MAX_HUNG, Lookups
 from jupyter_ddl.protocol.requests import LookUp
 
@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from jupyter_ddl.protocol.rank_answers import LookedUp
 
 ENDS = threading.Event()
+STARTED = threading.Event()
 
 
 class Hangs:
     """Does not return when its names are asked for."""
 
     def __dir__(self) -> list[str]:
+        STARTED.set()
         ENDS.wait()
         return []
 
@@ -42,8 +44,9 @@ class Exits:
 
 @pytest.fixture
 def looked(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Lookups, Queue[LookedUp]]]:
-    monkeypatch.setattr(lookups, "HANGS_S", 0.2)
+    monkeypatch.setattr(lookups_module, "HANGS_S", 0.2)
     ENDS.clear()
+    STARTED.clear()
     shell = InteractiveShell()
     shell.user_ns.update(hangs=Hangs(), exits=Exits(), plain_name=1)
     answers: Queue[LookedUp] = Queue()
@@ -95,3 +98,36 @@ def test_what_a_class_raises_ends_no_thread(looked: tuple[Lookups, Queue[LookedU
     assert answers.get(timeout=30).look == "exits.a"
     ask(lookups, "plain_na")
     assert names(answers, "plain_na") == ["plain_name"]
+
+
+def test_each_who_asks_is_answered_the_newest_first(
+    looked: tuple[Lookups, Queue[LookedUp]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lookups, answers = looked
+    # The thread that looks is not abandoned: what is asked waits for it.
+    monkeypatch.setattr(lookups_module, "HANGS_S", 60.0)
+    monkeypatch.setattr(lookups_module, "WAITS_S", 60.0)
+    ask(lookups, "hangs.a")
+    assert STARTED.wait(30)
+    for look, code in (("kernel", "plain_n"), ("hub", "plain_n"), ("next key", "plain_na"), ("hub's next", "plain_na")):
+        lookups.ask(LookUp(look, "complete", code, len(code)))
+    ENDS.set()
+    found = [answers.get(timeout=30) for _ in range(5)]
+    assert [answer.look for answer in found] == ["hangs.a", "next key", "hub's next", "kernel", "hub"]
+    assert all(answer.content["matches"] == ["plain_name"] for answer in found[1:])
+
+
+def test_a_request_whose_asker_waits_no_longer_is_forgotten(
+    looked: tuple[Lookups, Queue[LookedUp]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lookups, answers = looked
+    monkeypatch.setattr(lookups_module, "HANGS_S", 60.0)
+    monkeypatch.setattr(lookups_module, "WAITS_S", 0.0)
+    ask(lookups, "hangs.a")
+    assert STARTED.wait(30)
+    for code in ("plain_n", "plain_na"):
+        ask(lookups, code)
+    ENDS.set()
+    assert [answers.get(timeout=30).look for _ in range(2)] == ["hangs.a", "plain_na"]
+    ask(lookups, "exits.a")
+    assert answers.get(timeout=30).look == "exits.a"
