@@ -3,6 +3,7 @@
 A model of few tensors and one of many, since Horovod writes some lines for each tensor of each step, and negotiates
 each one again. Both sides run in turns on the same two ranks; only steps are timed. `--framework torch` has PyTorch's,
 where torch's profiler records the first 200 steps: `recorded` are 150 of these, and `long` ten times as many.
+`--framework jax` has JAX's, whose profiler records all steps of either row: it records 20 seconds.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ model.fit(images, targets, batch_size=64, verbose=0)
 images_per_s = world_size * len(images) / (time.perf_counter() - began_s)
 """
 
-TORCH_STEPS = {"recorded": 150, "long": 2_000}
+LOOP_STEPS = {"torch": {"recorded": 150, "long": 2_000}, "jax": {"few": 150, "many": 1_500}}
 TORCH_MODEL = """
 import time
 import torch
@@ -63,26 +64,60 @@ def train(steps):
 
 train(20)
 """
+# The same model and batch.
+JAX_MODEL = """
+import time
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+
+jax.distributed.is_initialized() or jax.distributed.initialize()
+mesh = Mesh(np.array(jax.devices()), ("d",))
+weights = [jax.device_put(jnp.full((256, wide), 0.01), NamedSharding(mesh, P())) for wide in [256] * 5 + [10]]
+local = np.ones((64, 256), "float32")
+images = jax.make_array_from_process_local_data(NamedSharding(mesh, P("d")), local)
+
+def loss(weights, values):
+    for weight in weights:
+        values = values @ weight
+    return values.sum()
+
+@jax.jit
+def step(weights, images):
+    return jax.tree.map(lambda weight, change: weight - 1e-9 * change, weights, jax.grad(loss)(weights, images))
+
+def train(steps):
+    global weights
+    began_s = time.perf_counter()
+    for _ in range(steps):
+        weights = jax.block_until_ready(step(weights, images))
+    return world_size * steps * len(local) / (time.perf_counter() - began_s)
+
+train(20)
+"""
+LOOPS = {"torch": TORCH_MODEL, "jax": JAX_MODEL}
 
 
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--framework", choices=["tensorflow", "torch"], default="tensorflow")
-    rows = of_torch() if parser.parse_args().framework == "torch" else of_horovod()
+    parser.add_argument("--framework", choices=["tensorflow", *LOOPS], default="tensorflow")
+    framework = parser.parse_args().framework
+    rows = of_horovod() if framework == "tensorflow" else of_loop(framework)
     report("timeline", rows, aim=1 / 1.03, better="higher")
 
 
-def of_torch() -> list[Row]:
-    """Measure loops of PyTorch's."""
+def of_loop(framework: str) -> list[Row]:
+    """Measure the loop of a framework that has no `fit`."""
     rows = []
-    with jupyter_ddl.start(n=N, name=f"bench-{os.getpid()}", framework="torch") as session:
-        session.run(TORCH_MODEL)
-        for name, steps in TORCH_STEPS.items():
+    with jupyter_ddl.start(n=N, name=f"bench-{os.getpid()}", framework=framework) as session:
+        session.run(LOOPS[framework])
+        for name, steps in LOOP_STEPS[framework].items():
             trained = partial(images_per_s, session, f"images_per_s = train({steps})")
             trained(on=True)
             on, off = interleave(partial(trained, on=True), partial(trained, on=False), PAIRS)
-            rows.append(Row(f"n={N} torch, {steps} steps, {name}", on, off, "images/s"))
+            rows.append(Row(f"n={N} {framework}, {steps} steps, {name}", on, off, "images/s"))
     return rows
 
 

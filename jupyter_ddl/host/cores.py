@@ -9,6 +9,10 @@ import math
 import os
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 ROOT = Path("/")
 
@@ -61,6 +65,20 @@ def keep_to(cores: set[int]) -> None:
         except ProcessLookupError:
             # It has ended meanwhile.
             continue
+
+
+def busy_s(cores: Collection[int], root: Path = ROOT) -> float:
+    """Return for how many seconds programs have run on these logical cores since the host started; 0 for not known.
+
+    Linux counts by the ticks of its clock. Interrupts are left out: no program has their time.
+
+    Source: proc_stat(5).
+    """
+    wanted = {f"cpu{core}" for core in cores}
+    rows = [line.split() for line in _read(root / "proc/stat").splitlines()]
+    # user, nice, system
+    ticks = sum(int(ticks) for name, *counts in rows if name in wanted for ticks in counts[:3])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def memory_limit_bytes(root: Path = ROOT) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jupyter_ddl.host.cores import cores_of, memory_limit_bytes, physical_cores, share_of_cores, usable_cores
+from jupyter_ddl.host.cores import busy_s, cores_of, memory_limit_bytes, physical_cores, share_of_cores, usable_cores
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -158,3 +158,15 @@ class TestMemory:
 
     def test_without_proc(self, tmp_path: Path) -> None:
         assert memory_limit_bytes(tmp_path) == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def test_how_long_cores_were_used(tmp_path: Path) -> None:
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc" / "stat").write_text(
+        "cpu  900 90 90 90 90 90 90 90 0 0\ncpu0 100 10 40 7000 9 8 7 6 0 0\ncpu1 1 2 3 4 5 6 7 8 0 0\n"
+        "cpu10 5000 0 0 0 0 0 0 0 0 0\nintr 1 2\n"
+    )
+    ticks = os.sysconf("SC_CLK_TCK")
+    assert busy_s({0}, tmp_path) == 150 / ticks
+    assert busy_s({0, 1}, tmp_path) == 156 / ticks
+    assert busy_s({0}, tmp_path / "nowhere") == 0

@@ -11,6 +11,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.engine.collectives import sockets
+from jupyter_ddl.engine.collectives.gloo_threads import GlooThreads, running
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +31,7 @@ class Gloo:
         self._rank = rank
         self._client = client
         self._ports: set[int] = set()
+        self._threads = GlooThreads()
 
     def make(self, stock: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Replace what makes it: it keeps to the ranks' network, and all ranks know its port."""
@@ -37,7 +39,9 @@ class Gloo:
         if kwargs.get("hostname") is None and kwargs.get("interface") is None:
             # By default it takes the address of the host's own name, which may be one that others do not reach.
             kwargs["interface"] = os.environ.get("GLOO_SOCKET_IFNAME") or None
+        threads = running()
         made = stock(*args, **kwargs)
+        self._threads.note(running() - threads)
         for inode, port in sockets.listeners().items():
             if inode not in before:
                 self._client().key_value_set(f"{_KEY}{self._rank}/{port}", str(port))

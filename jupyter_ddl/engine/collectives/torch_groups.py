@@ -22,7 +22,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.engine.collectives import sockets
+from jupyter_ddl.engine.collectives import gloo_threads, sockets
 from jupyter_ddl.engine.collectives.library import Turn
 from jupyter_ddl.engine.collectives.stalls import Stalls
 from jupyter_ddl.engine.collectives.torch_counts import Counts
@@ -67,6 +67,7 @@ class TorchGroups:
         self._rank_store = RankStore(point, world.world_size)
         self._store: Any = None
         self._connections: set[int] = set()
+        self._gloo = gloo_threads.GlooThreads()
         self._lock = threading.Lock()
         self._released = threading.Event()
         self._ending: threading.Thread | None = None
@@ -188,10 +189,11 @@ class TorchGroups:
         return made[0]
 
     def _noting_connections(self, make: Callable[[], None]) -> None:
-        """Call what makes a group, and note its connections: they are what a release shuts down."""
+        """Call what makes a group, and note its connections, which a release shuts down, and gloo's threads."""
         port = self._point.port
         before = sockets.connections(without_port=port)
         make()
+        self._gloo.note(gloo_threads.named())
         with self._lock:
             self._connections |= sockets.connections(without_port=port) - before
 
