@@ -74,6 +74,8 @@ class GlooThreads:
 
     def _apply(self) -> None:
         wanted = os.SCHED_BATCH if self._is_batch else os.SCHED_OTHER
+        # Linux gives the number of one that has ended to a thread of any program.
+        self._threads &= running()
         for thread in list(self._threads):
             try:
                 # One that the user has made a real-time thread stays so.
