@@ -31,11 +31,18 @@ class Interruption:
 
 
 @contextmanager
-def interrupts_noted() -> Iterator[Interruption]:
+def interrupts_noted(*, ends_the_cell: bool = False) -> Iterator[Interruption]:
     """Record Ctrl-C and the stop button in what is yielded, instead of raising in the middle of our own steps.
 
     Blocks can be nested: the outermost one raises KeyboardInterrupt at its end if the interrupt was not cleared.
     Threads other than the main one get no interrupts, so the block changes nothing in them.
+
+    Args:
+        ends_the_cell: nothing of the user's follows the block, and ipykernel sets SIGINT's handler anew after it.
+            An interrupt that comes between the two, as the second press of a double click does, has nothing left to
+            stop; in IPython's display of an error it would take the place of that error, and in ipykernel's reply it
+            would leave a cell that never ends. Source: IPython 9.18, `InteractiveShell.showtraceback`; ipykernel 7.4,
+            `Kernel.dispatch_shell`.
     """
     if threading.current_thread() is not threading.main_thread():
         yield Interruption()
@@ -49,6 +56,7 @@ def interrupts_noted() -> Iterator[Interruption]:
     try:
         yield noted
     finally:
-        signal.signal(signal.SIGINT, before)
+        if not (ends_the_cell and before is signal.default_int_handler):
+            signal.signal(signal.SIGINT, before)
     if noted.came:
         raise KeyboardInterrupt

@@ -74,7 +74,7 @@ class DistributedMagics(Magics):
         show_rebuild(session)
         options = replace(options, above=_lines_above(self.shell), count=_prompt(self.shell))
         ranks = ranks_of(arguments.ranks, session)
-        with interrupts_noted():
+        with interrupts_noted(ends_the_cell=_ends_the_cell(self.shell)):
             # An interrupt between the two would leave ranks with a run that is not followed.
             follower = session.submit(
                 cell,
@@ -104,17 +104,33 @@ def _prompt(shell: Any) -> int:
 
 def _lines_above(shell: Any) -> int:
     """Return how many lines of the notebook's cell stand above the code: the magic's, if it has it, and empty ones."""
+    code = _cell(shell)
+    if code is None:
+        return 1
+    below = code.lstrip()
+    if not _is_run_whole(shell, below):
+        return 1
+    empty = code[: len(code) - len(below)].count("\n")
+    return empty + 1 if below.startswith("%%distributed") else empty
+
+
+def _ends_the_cell(shell: Any) -> bool:
+    """Return whether nothing of the notebook's cell follows the magic, and ipykernel executes it."""
+    code = _cell(shell)
+    is_ipykernel = hasattr(getattr(shell, "kernel", None), "post_handler_hook")
+    return is_ipykernel and code is not None and _is_run_whole(shell, code.lstrip())
+
+
+def _is_run_whole(shell: Any, code: str) -> bool:
+    """Return whether the magic runs the notebook's whole cell: another magic, or code, may have run this one."""
+    if code.startswith("%%"):
+        return code.startswith("%%distributed")
+    return whole_notebook.installed(shell).applies_to(code)
+
+
+def _cell(shell: Any) -> str | None:
+    """Return the notebook's cell that is executed; None in a terminal."""
     parent = shell.get_parent() if hasattr(shell, "get_parent") else None
     content = parent.get("content") if isinstance(parent, dict) else None
     code = content.get("code") if isinstance(content, dict) else None
-    if not isinstance(code, str):
-        # A terminal.
-        return 1
-    below = code.lstrip()
-    empty = code[: len(code) - len(below)].count("\n")
-    if below.startswith("%%distributed"):
-        return empty + 1
-    if below.startswith("%%") or not whole_notebook.installed(shell).applies_to(below):
-        # Another magic, or code, that ran this one.
-        return 1
-    return empty
+    return code if isinstance(code, str) else None

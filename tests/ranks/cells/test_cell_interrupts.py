@@ -98,6 +98,35 @@ def test_two_interrupts(notebook):
     works(notebook)
 
 
+LATE_PRESS = """
+import signal
+
+def show_traceback(*args, **kwargs):
+    ip.showtraceback = show
+    signal.raise_signal(signal.SIGINT)
+    show(*args, **kwargs)
+
+ip = get_ipython()
+show, ip.showtraceback = ip.showtraceback, show_traceback
+"""
+
+
+def test_a_press_while_the_error_is_displayed_leaves_it(notebook):
+    assert notebook.execute(LATE_PRESS).error is None
+    cell, _ = interrupted(notebook, "while True: pass")
+    assert cell.error["ename"] == "RunInterrupted"
+    assert "showtraceback = show" not in cell.told
+    works(notebook)
+
+
+def test_code_after_the_run_in_its_cell_can_be_interrupted(notebook):
+    code = "get_ipython().run_cell_magic('distributed', '', 'pass')\nprint('ran')\nimport time; time.sleep(60)"
+    cell = notebook.send(code).wait_for("ran")
+    notebook.interrupt()
+    assert cell.wait(DEADLINE_S).error["ename"] == "KeyboardInterrupt"
+    works(notebook)
+
+
 @pytest.mark.parametrize("delay_s", [0.0, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16])
 def test_an_interrupt_at_any_moment_leaves_the_ranks_usable(notebook, delay_s):
     cell = notebook.send("%%distributed\nimport time\ntime.sleep(0.03)\nrank")
