@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from jupyter_ddl.timeline.collectives import Collective
 
-# A recording has at most 200 steps: of large models it is a hundred megabytes.
+# A recording has at most 100 steps: of large models it is a hundred megabytes.
 _MOST_BYTES = 1 << 30
 _CALL, _STEP = "c10d::", "Optimizer.step#"
 _BACKENDS = ("gloo:", "nccl:")

@@ -100,7 +100,7 @@ def test_a_long_loop_is_recorded_at_its_beginning(torch_pair: Session) -> None:
     torch_pair.run(MODEL)
     torch_pair.run("train(3)")
     run = torch_pair.run("train(220)", timeline=True).run
-    assert analyse_run(paths.runs_dir() / run, {}).steps == 199
+    assert analyse_run(paths.runs_dir() / run, {}).steps == 99
 
 
 def test_a_script_is_recorded_from_its_import_of_torch_on(tmp_path: Path) -> None:
