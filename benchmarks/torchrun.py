@@ -26,6 +26,8 @@ if not dist.is_initialized():
 value = torch.ones(1, device="cuda" if torch.cuda.is_available() else "cpu")
 dist.all_reduce(value)
 assert value.item() == dist.get_world_size()
+if dist.get_rank() == 0:
+    print('{"samples_per_s": 0}')
 """
 
 
@@ -65,19 +67,28 @@ def main() -> None:
 
 
 def _torchrun(n: int, program: str) -> tuple[float, float]:
-    """Run a program under torchrun, with as many threads as our ranks have; return its seconds, and its samples/s."""
+    """Run a program under torchrun, with as many threads as our ranks have; return its seconds, and its samples/s.
+
+    torch 2.14.1 with gloo aborts at the end of Python now and then ("terminate called without an active exception"),
+    here in 3 of 14 runs, with `destroy_process_group` too: what the program printed before that counts.
+
+    Raises:
+        subprocess.CalledProcessError: it printed no figure; what it said was shown.
+    """
     threads = max(1, len(os.sched_getaffinity(0)) // n)
     began_s = time.monotonic()
     done = subprocess.run(
         [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={n}", program],
         env={**os.environ, "OMP_NUM_THREADS": str(threads)},
-        capture_output=True,
+        stdout=subprocess.PIPE,
         text=True,
-        check=True,
+        check=False,
     )
     seconds = time.monotonic() - began_s
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    return seconds, float(json.loads(lines[-1])["samples_per_s"]) if lines else 0.0
+    if not lines:
+        raise subprocess.CalledProcessError(done.returncode, done.args)
+    return seconds, float(json.loads(lines[-1])["samples_per_s"])
 
 
 if __name__ == "__main__":

@@ -71,8 +71,8 @@ class Kernel:
 
     def __init__(self, cwd: str | None = None) -> None:
         self._manager = KernelManager(kernel_name="python3")
-        # IPython before 9 gives two cells one number where an interrupt comes before the first has ended, and its history
-        # then prints an error under the next.
+        # An older IPython gives two cells one number where an interrupt comes before the first has ended, and its
+        # history then prints an error under the next.
         no_history = ["--HistoryManager.enabled=False"]
         self._manager.start_kernel(extra_arguments=no_history, **({} if cwd is None else {"cwd": cwd}))
         self._client = self._manager.blocking_client()
