@@ -38,7 +38,7 @@ def interrupts_noted(*, ends_the_cell: bool = False) -> Iterator[Interruption]:
     Threads other than the main one get no interrupts, so the block changes nothing in them.
 
     Args:
-        ends_the_cell: nothing of the user's follows the block, and ipykernel sets SIGINT's handler anew after it.
+        ends_the_cell: nothing of the user's follows the block, and ipykernel sets SIGINT's handler again after it.
             An interrupt that comes between the two, as the second press of a double click does, has nothing left to
             stop; in IPython's display of an error it would take the place of that error, and in ipykernel's reply it
             would leave a cell that never ends. Source: IPython 9.18, `InteractiveShell.showtraceback`; ipykernel 7.4,
