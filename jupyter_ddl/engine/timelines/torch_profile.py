@@ -2,7 +2,7 @@
 
 The profiler keeps all of it in memory, so it records the first steps only: from then on the loop runs as without it.
 What it noted is put together at the cell's end, since that takes a hundred steps' time of a small model. With a GPU it
-is done at once, and the profiler is stopped: later kernels would be recorded as well.
+is done at once, and the profiler is stopped: to switch off the recording of kernels alone was not tried.
 
 Runs on: every rank. Nothing here imports torch.
 """

@@ -19,6 +19,7 @@ from jupyter_ddl.kernel.magics import whole_notebook
 from jupyter_ddl.kernel.magics.ddl_examples import OF_CELLS
 from jupyter_ddl.kernel.magics.magic_line import MagicParser, parsed, ranks_of, show_rebuild
 from jupyter_ddl.kernel.magics.tuned_cell import tune_cell
+from jupyter_ddl.kernel.run_origin import executed_code
 from jupyter_ddl.views.selection import current_publisher, for_environment, with_figures
 
 if TYPE_CHECKING:
@@ -104,9 +105,7 @@ def _prompt(shell: Any) -> int:
 
 def _lines_above(shell: Any) -> int:
     """Return how many lines of the notebook's cell stand above the code: the magic's, if it has it, and empty ones."""
-    code = _cell(shell)
-    if code is None:
-        return 1
+    code = executed_code(shell)
     below = code.lstrip()
     if not _is_run_whole(shell, below):
         return 1
@@ -116,21 +115,13 @@ def _lines_above(shell: Any) -> int:
 
 def _ends_the_cell(shell: Any) -> bool:
     """Return whether nothing of the notebook's cell follows the magic, and ipykernel executes it."""
-    code = _cell(shell)
     is_ipykernel = hasattr(getattr(shell, "kernel", None), "post_handler_hook")
-    return is_ipykernel and code is not None and _is_run_whole(shell, code.lstrip())
+    return is_ipykernel and _is_run_whole(shell, executed_code(shell).lstrip())
 
 
 def _is_run_whole(shell: Any, code: str) -> bool:
     """Return whether the magic runs the notebook's whole cell: another magic, or code, may have run this one."""
-    if code.startswith("%%"):
+    # A terminal has none.
+    if code.startswith("%%") or not code:
         return code.startswith("%%distributed")
     return whole_notebook.installed(shell).applies_to(code)
-
-
-def _cell(shell: Any) -> str | None:
-    """Return the notebook's cell that is executed; None in a terminal."""
-    parent = shell.get_parent() if hasattr(shell, "get_parent") else None
-    content = parent.get("content") if isinstance(parent, dict) else None
-    code = content.get("code") if isinstance(content, dict) else None
-    return code if isinstance(code, str) else None
