@@ -27,6 +27,9 @@ SAY = @printf '\n== %s\n'
 DASHBOARD := jupyter_ddl/views/static/dashboard.js
 PANEL := labextension/built
 
+# What a command that failed has made is not whole.
+.DELETE_ON_ERROR:
+
 .PHONY: demo docs test test-slow test-systems test-systems-slow test-frameworks test-frameworks-slow test-wheel test-lowest lowest-python check lab pictures bench soak clean dashboard schema translations notice sbom wheel
 
 demo: $(VENV)/.horovod $(DASHBOARD)

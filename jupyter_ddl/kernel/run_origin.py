@@ -47,7 +47,7 @@ class Origins:
         return {
             "notebook": notebook,
             "cell_id": cell_id(shell),
-            "cell_number": cell_number(shell) if _is_counted(shell) else None,
+            "cell_number": cell_number(shell) if is_cell(shell) else None,
             "first_line": first_line(code),
         }
 
@@ -91,7 +91,7 @@ def cell_number(shell: Any) -> int | None:
 def cell_id(shell: Any) -> str | None:
     """Return JupyterLab's id of the cell that is being executed; None where another front end gives none."""
     cell = _of_parent(shell, "metadata").get("cellId")
-    return cell if isinstance(cell, str) and _is_counted(shell) else None
+    return cell if isinstance(cell, str) and is_cell(shell) else None
 
 
 def executed_code(shell: Any) -> str:
@@ -100,9 +100,10 @@ def executed_code(shell: Any) -> str:
     return code if isinstance(code, str) else ""
 
 
-def _is_counted(shell: Any) -> bool:
-    """Whether what is being executed is a cell of the notebook, which has a number, and no code of a console's."""
-    return _of_parent(shell, "content").get("store_history") is not False
+def is_cell(shell: Any) -> bool:
+    """Whether what is being executed is a cell: front ends execute code of their own, silently or without a number."""
+    content = _of_parent(shell, "content")
+    return content.get("silent") is not True and content.get("store_history") is not False
 
 
 def _of_parent(shell: Any, part: str) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Shows live in the notebook how a run trains: states, samples/s, loss, what a step is spent on, devices and logs.
 
-The browser's side is labextension/src, bundled into static/. This side sends it events at most twice a second, without
-waiting for it, and from time to time all of them, thinned, for a page that opens late or missed some.
+The browser's side is labextension/src, bundled into static/. This side sends it events at most twice a second, of many
+ranks once, without waiting for it, and from time to time all of them, thinned, for a page that opens late or missed
+some.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from jupyter_ddl.views.view import SingleRank
 
 INTERVAL_S = 0.5
+# Of many ranks a batch has this many updates' samples, and comes as much later: each costs JupyterLab the same, and
+# most pages have the hub's and read none of it.
+MANY_RANKS_TURNS = 2
 # Characters of output in one batch. The excess is in the log files, and counted.
 BATCH_TEXT = 256_000
 # All events are sent again each time the run's duration has doubled: a page that missed some, while the kernel is busy
@@ -106,18 +110,19 @@ class Dashboard:
 
     def tick(self, now_s: float) -> None:
         """Send the events since the last batch, if that is long enough ago. Call it about ten times a second."""
-        if self._sent_s is not None and now_s - self._sent_s < self._interval_s:
+        turns = MANY_RANKS_TURNS if self._pending.is_spread else 1
+        if self._sent_s is not None and now_s - self._sent_s < turns * self._interval_s:
             return
         self._sent_s = now_s
         if self._widget is not None:
-            self._send(now_s)
+            self._send(now_s, turns)
         elif self._is_due:
             self._show(now_s)
 
     def flush(self) -> None:
         """Send the rest, and put the final state into the output, for readers without the dashboard."""
         if self._widget is not None:
-            self._send(max(self._history_due_s, self._sent_s or 0.0), whole=True)
+            self._send(max(self._history_due_s, self._sent_s or 0.0), SPREAD_OVER)
         elif self._is_due:
             self._show(0.0)
         else:
@@ -164,8 +169,8 @@ class Dashboard:
     def _publish(self, widget_id: str | None, final: dict[str, str] | None = None) -> None:
         self._display.send(self._publisher, run_bundle(self._figures.run, widget_id, final), {})
 
-    def _send(self, now_s: float, *, whole: bool = False) -> None:
-        entries = self._keep(self._pending.take(whole=whole))
+    def _send(self, now_s: float, turns: int) -> None:
+        entries = self._keep(self._pending.take(turns))
         if entries:
             following = entries[-1].number + 1
             self._widget.batch = self._batch(self._sent, following, entries)
@@ -204,14 +209,19 @@ class Pending:
             # Its place in the batch stays, without its text.
             self._events[index] = replace(chunk, text="", skipped_bytes=0)
 
-    def take(self, *, whole: bool = False) -> list[Event]:
+    @property
+    def is_spread(self) -> bool:
+        """Whether the ranks are so many that they tell of themselves by turns."""
+        return self._samples.is_spread
+
+    def take(self, turns: int = 1) -> list[Event]:
         """Return the events since the last call; text that was left out is counted in the rank's next chunk.
 
         Args:
-            whole: return all ranks' newest samples, not only those of the next sixth.
+            turns: how many sixths of many ranks tell of themselves; `SPREAD_OVER`: all.
         """
         # Before the others: among these may be a rank's end.
-        events: list[Event] = [*self._samples.take(SPREAD_OVER if whole else 1)]
+        events: list[Event] = [*self._samples.take(turns)]
         for event in self._events:
             if isinstance(event, OutputChunk):
                 if not event.text and not event.skipped_bytes:

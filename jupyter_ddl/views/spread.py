@@ -22,10 +22,15 @@ class Spread(Generic[T]):
         self._newest: dict[int, T] = {}
         self._turn = 0
 
+    @property
+    def is_spread(self) -> bool:
+        """Whether the ranks that have told of themselves are so many that they take turns."""
+        return len(self._ranks) >= SPREAD_FROM
+
     def hold(self, rank: int, sample: T) -> bool:
         """Keep a sample in place of the rank's last one; return False, of few ranks, where it is to be sent at once."""
         self._ranks.add(rank)
-        if len(self._ranks) < SPREAD_FROM:
+        if not self.is_spread:
             return False
         self._newest[rank] = sample
         return True

@@ -111,6 +111,21 @@ def test_batches_go_out_twice_a_second_and_join_without_a_gap() -> None:
     assert text == "".join(f"{tick}\n" for tick in range(1, numbers[-1][1] - 1))
 
 
+def test_of_many_ranks_a_batch_comes_once_a_second_and_each_rank_every_third() -> None:
+    ranks = range(6 * 50)
+    view, _, _, batches = shown()
+    for at_s in range(1, 8):
+        for rank in ranks:
+            view.handle(sample(rank, float(at_s)))
+        for tenth in range(10):
+            view.tick(at_s + tenth / 10)
+    # With the first one there were not so many yet.
+    _, *later = batches
+    assert len(later) == 6
+    told = [event.rank for data in later for event in packed_events_of(data)]
+    assert sorted(told) == sorted([*ranks, *ranks])
+
+
 def test_nothing_new_is_no_batch_and_rich_output_is_none_of_it() -> None:
     view, _, _, batches = shown()
     view.handle(RichOutput("r", 0, "result", {"text/plain": "1"}))

@@ -40,7 +40,7 @@ def test_each_of_many_ranks_tells_of_itself_in_one_batch_of_several() -> None:
     ranks = range(math.ceil(SPREAD_FROM / SPREAD_OVER) * SPREAD_OVER)
     for rank in ranks:
         pending.add(sample(rank, 0.0))
-    pending.take(whole=True)
+    pending.take(SPREAD_OVER)
     told: list[tuple[int, float]] = []
     times = [float(at) for at in range(1, 2 * SPREAD_OVER + 1)]
     for at_s in times:
@@ -55,7 +55,7 @@ def test_each_of_many_ranks_tells_of_itself_in_one_batch_of_several() -> None:
     assert sorted(rank for rank, _ in told) == sorted([*ranks, *ranks])
     assert [at_s for _, at_s in told] == [at_s for at_s in times for _ in range(len(ranks) // SPREAD_OVER)]
     pending.add(RankFinished("r", 0, times[-1]))
-    *samples, end = pending.take(whole=True)
+    *samples, end = pending.take(SPREAD_OVER)
     assert {(event.rank, event.at_s) for event in samples} == {(rank, times[-1]) for rank in ranks} - set(told)
     assert end == RankFinished("r", 0, times[-1])
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.getipython import get_ipython
 
 from jupyter_ddl.kernel.executed_notebook import notebooks_with
-from jupyter_ddl.kernel.run_origin import cell_id, executed_code
+from jupyter_ddl.kernel.run_origin import cell_id, executed_code, is_cell
 from jupyter_ddl.protocol.notebook_mode import runs_whole
 
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ class WholeNotebook:
             return (below if below.startswith("%%") else "\n" + below).splitlines(keepends=True)
         if _ASKS_HELP.match(code):
             return [code.rstrip() + "\n", "\n"]
-        is_cell = self._running == 0 and _is_users(self._shell)
-        return [_MAGIC, *lines] if is_cell and self.applies_to(code) else lines
+        is_one = self._running == 0 and is_cell(self._shell) and self.applies_to(code)
+        return [_MAGIC, *lines] if is_one else lines
 
     def __str__(self) -> str:
         """Return which cells run where, as a sentence."""
@@ -96,7 +96,7 @@ def begin(shell: InteractiveShell) -> None:
     """
     mode = installed(shell)
     # JupyterLab and Notebook 7 name the cell.
-    if not _is_users(shell) or cell_id(shell) is not None:
+    if not is_cell(shell) or cell_id(shell) is not None:
         return
     modes = {runs_whole(notebook.get("metadata")) for notebook in notebooks_with(executed_code(shell))}
     if modes == {True}:
@@ -110,12 +110,3 @@ def goes_to_ranks(cell: str) -> bool:
     """Return whether a cell of this kernel's goes to the ranks though it does not say so."""
     shell = get_ipython()
     return shell is not None and installed(shell).applies_to(cell.lstrip())
-
-
-def _is_users(shell: Any) -> bool:
-    """Return whether what runs is a cell: front ends run code of their own, silently or without a number."""
-    parent = shell.get_parent() if hasattr(shell, "get_parent") else None
-    content = parent.get("content") if isinstance(parent, dict) else None
-    if not isinstance(content, dict):
-        return True
-    return not content.get("silent", False) and bool(content.get("store_history", True))

@@ -1,5 +1,6 @@
 // Whose output is shown: all ranks', or one rank's. Tabs, one stop of the Tab key with arrows between them; of many ranks a list to
 // choose from. Source: WAI-ARIA Authoring Practices, "Tabs with Automatic Activation".
+import type { Rank } from '../model/rank';
 import type { Words } from '../model/words';
 import { h, setAttribute, setHidden } from './dom';
 import { keepTyping } from './keys';
@@ -21,12 +22,12 @@ export class RankTabs {
     keepTyping(this.element);
   }
 
-  /** @param ranks of the run, in order. A single one has no tabs: all is its. */
-  update(ranks: readonly number[]): void {
-    if (ranks.join() === this.ranks.join()) {
+  /** @param ranks of the run, which only become more: as many are the same. A single one has no tabs: all is its. */
+  update(ranks: readonly Pick<Rank, 'rank'>[]): void {
+    if (ranks.length === this.ranks.length) {
       return;
     }
-    this.ranks = ranks;
+    this.ranks = ranks.map(({ rank }) => rank).sort((a, b) => a - b);
     setHidden(this.element, ranks.length < 2);
     this.element.replaceChildren(ranks.length < MANY_RANKS ? this.tabs() : this.list());
     this.draw();

@@ -8,8 +8,9 @@ const AROUND = 8;
 const SCROLLING_MS = 3000;
 // A browser scrolls smoothly, frame by frame: after the first frames the last rows are still in sight.
 const SMOOTH_SCROLL_MS = 1000;
-// So much longer than it is drawn may a list become that is followed: the bar beside it says what is drawn.
-const GROWTH = 1.25;
+// So much longer or shorter than it is drawn may a list become that is followed: the bar beside it says what is drawn. A full
+// log loses about as many lines as come.
+const DRIFT = 1.25;
 
 export class VirtualRows {
   private readonly rows: HTMLElement[] = [];
@@ -21,7 +22,8 @@ export class VirtualRows {
   // The user's last key, wheel or press.
   private touchedAt = -Infinity;
   private timer = 0;
-  // Rows that came while the last ones were followed: each went where the one before it stood, and nothing scrolled.
+  // How many rows came, less those that went, while the last ones were followed: each took an earlier one's place, and nothing
+  // scrolled.
   private passed = 0;
   private isFollowed = false;
 
@@ -80,9 +82,10 @@ export class VirtualRows {
     }
     const added = count - this.count;
     const drawn = this.count - this.passed;
-    const isFull = drawn * this.rowHeight > this.inSight && count < drawn * GROWTH;
+    const isFull = Math.min(drawn, count) * this.rowHeight > this.inSight;
+    const isNear = count < drawn * DRIFT && drawn < count * DRIFT;
     this.count = count;
-    if (followed && this.isFollowed && isFull && added >= 0) {
+    if (followed && this.isFollowed && isFull && isNear) {
       this.passed += added;
       this.draw();
       return;
@@ -137,7 +140,7 @@ export class VirtualRows {
   /** Put each row where it belongs, with the same ones in sight as before. */
   private catchUp(): void {
     if (this.passed !== 0) {
-      this.top += this.passed * this.rowHeight;
+      this.top = Math.max(0, this.top + this.passed * this.rowHeight);
       this.passed = 0;
       this.setHeight();
       this.element.scrollTop = this.top;

@@ -47,7 +47,7 @@ export class RankOutputs {
   }
 
   update({ model }: LiveRun): void {
-    this.tabs.update(model.ranks.map(({ rank }) => rank).sort((a, b) => a - b));
+    this.tabs.update(model.ranks);
     this.area?.readOn();
   }
 
