@@ -83,7 +83,11 @@ def test_a_folder_of_checkpoints_that_cannot_be_read_is_named(tmp_path: Path, mo
 
 def test_a_folder_of_checkpoints_that_does_not_answer_holds_nothing_up(monkeypatch: pytest.MonkeyPatch) -> None:
     never = threading.Event()
-    monkeypatch.setattr(checkpoint_offer, "newest", lambda _: never.wait())
+
+    def away(_: str) -> None:
+        never.wait()
+
+    monkeypatch.setattr(checkpoint_offer, "newest", away)
     assert Offer(["/mnt/away"]).text(0.2) == "\nThe checkpoints in /mnt/away could not be looked for: no answer yet."
     never.set()
 
