@@ -211,7 +211,7 @@ class Pending:
 
     @property
     def is_spread(self) -> bool:
-        """Whether the ranks are so many that they tell of themselves by turns."""
+        """Whether the ranks' samples are spread over several batches."""
         return self._samples.is_spread
 
     def take(self, turns: int = 1) -> list[Event]:

@@ -1,7 +1,7 @@
 """Spreads the samples of many ranks over a live view's updates, which each would cost too much with all of them.
 
-From `SPREAD_FROM` ranks on an update has the newest samples of a sixth of the ranks: each rank's sample comes every
-three seconds, and the browser assumes that one holds for five.
+From `SPREAD_FROM` ranks on an update has the newest samples of a sixth of the ranks, or of a third once a second:
+each rank's sample comes every three seconds, and the browser assumes that one holds for five.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Spread(Generic[T]):
 
     @property
     def is_spread(self) -> bool:
-        """Whether the ranks that have told of themselves are so many that they take turns."""
+        """Whether the ranks take turns: `SPREAD_FROM` of them or more have sent samples."""
         return len(self._ranks) >= SPREAD_FROM
 
     def hold(self, rank: int, sample: T) -> bool:

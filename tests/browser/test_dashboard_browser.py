@@ -285,8 +285,7 @@ def test_lines_that_come_after_a_key_do_not_scroll_against_it(lab: Lab, page: Pa
 def test_a_full_log_loses_as_many_lines_as_come_and_does_not_scroll(lab: Lab, page: Page) -> None:
     # Of 256 lines a second the page keeps 50,000, and drops the oldest by the two thousand.
     show(lab, page, live(ranks=64, seconds=2000, past=820, pace_s=0.25))
-    older = "older ones"
-    wait_for_text(page, ".ddl-count", older)
+    wait_for_text(page, ".ddl-count", "older ones")
     body = page.locator(".ddl-lines")
     body.scroll_into_view_if_needed()
     top = body.evaluate("body => body.scrollTop")

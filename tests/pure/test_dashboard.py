@@ -119,7 +119,7 @@ def test_of_many_ranks_a_batch_comes_once_a_second_and_each_rank_every_third() -
             view.handle(sample(rank, float(at_s)))
         for tenth in range(10):
             view.tick(at_s + tenth / 10)
-    # With the first one there were not so many yet.
+    # The first one came while the ranks became known.
     _, *later = batches
     assert len(later) == 6
     told = [event.rank for data in later for event in packed_events_of(data)]

@@ -56,8 +56,8 @@ class WholeNotebook:
             return (below if below.startswith("%%") else "\n" + below).splitlines(keepends=True)
         if _ASKS_HELP.match(code):
             return [code.rstrip() + "\n", "\n"]
-        is_one = self._running == 0 and is_cell(self._shell) and self.applies_to(code)
-        return [_MAGIC, *lines] if is_one else lines
+        is_for_ranks = self._running == 0 and is_cell(self._shell) and self.applies_to(code)
+        return [_MAGIC, *lines] if is_for_ranks else lines
 
     def __str__(self) -> str:
         """Return which cells run where, as a sentence."""

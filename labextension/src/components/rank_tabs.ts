@@ -22,7 +22,7 @@ export class RankTabs {
     keepTyping(this.element);
   }
 
-  /** @param ranks of the run, which only become more: as many are the same. A single one has no tabs: all is its. */
+  /** @param ranks of the run. They only become more, so their number says whether they changed. A single one has no tabs: all is its. */
   update(ranks: readonly Pick<Rank, 'rank'>[]): void {
     if (ranks.length === this.ranks.length) {
       return;

@@ -8,8 +8,8 @@ const AROUND = 8;
 const SCROLLING_MS = 3000;
 // A browser scrolls smoothly, frame by frame: after the first frames the last rows are still in sight.
 const SMOOTH_SCROLL_MS = 1000;
-// So much longer or shorter than it is drawn may a list become that is followed: the bar beside it says what is drawn. A full
-// log loses about as many lines as come.
+// A list that is followed may differ from what is drawn by this factor: the bar beside it says what is drawn. A full log loses
+// about as many lines as come.
 const DRIFT = 1.25;
 
 export class VirtualRows {
