@@ -53,6 +53,17 @@ def test_again_and_again(torch_pair: Session, place: str, times: int) -> None:
     assert [rank.pid for rank in torch_pair.ranks] == pids
 
 
+def test_the_cell_after_a_release_prints_nothing_of_its_own(torch_pair: Session) -> None:
+    """Looks for stalls, one a second, used a connection that the release had ended, at which torch prints a stack."""
+    begin = TORCH + "import time\ndist.is_initialized() or dist.init_process_group()\n"
+    exchange = "for _ in range(25):\n    dist.all_reduce(torch.ones(3)); time.sleep(0.1)\n"
+    torch_pair.run(begin + exchange)
+    with pytest.raises(RankError, match="on purpose"):
+        torch_pair.run(begin + "if rank == 1:\n    raise ValueError('on purpose')\n" + exchange)
+    after = torch_pair.run(begin + exchange)
+    assert [rank.stderr for rank in after.ranks.values()] == ["", ""]
+
+
 def test_groups_that_a_model_and_a_variable_hold_are_released(torch_pair: Session) -> None:
     torch_pair.run(f"{BEGUN}\nheld = dist.group.WORLD, dist.new_group([0, 1])\nmodels = [model]")
     assert raised(torch_pair, "ddp") < SLACK_S

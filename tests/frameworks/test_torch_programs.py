@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from at_limit import NO_MORE_THREADS
 from frameworks.blocked import TORCH
 
 if TYPE_CHECKING:
@@ -121,6 +122,28 @@ def test_a_script_whose_rank_raises_ends_and_names_it(tmp_path: Path) -> None:
     )
     assert ran.returncode == 1
     assert "ValueError: on purpose" in ran.stdout + ran.stderr
+
+
+def test_a_script_whose_rank_can_start_no_thread_ends_and_names_it(tmp_path: Path) -> None:
+    """The release of the other rank is done without one."""
+    script = tmp_path / "train.py"
+    script.write_text(
+        NO_MORE_THREADS + "import torch, torch.distributed as dist\n"
+        "dist.init_process_group()\n"
+        "dist.all_reduce(torch.ones(1))\n"
+        "if dist.get_rank() == 1:\n    no_more_threads()\n    raise MemoryError('on purpose')\n"
+        "dist.all_reduce(torch.ones(1))\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-m", "jupyter_ddl.cli", "run", "-n", "2", script],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert ran.returncode == 1
+    assert "MemoryError: on purpose" in ran.stdout + ran.stderr
+    assert "new thread" not in ran.stdout + ran.stderr
 
 
 def test_a_script_that_stalls_says_so_and_ends(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.engine.collectives import horovod_core
+from jupyter_ddl.engine.collectives import horovod_core, release_thread
 from jupyter_ddl.engine.collectives.horovod_core import core_of, runs
 from jupyter_ddl.engine.collectives.horovod_demand import Demand, Starts
 from jupyter_ddl.engine.collectives.horovod_script import ScriptShutdown
@@ -264,7 +264,7 @@ class HorovodRuntime:
                 if self._generation == max(generation, start.generation):
                     self._shut_down(basics)
 
-        threading.Thread(target=shut_down, name="jupyter_ddl Horovod shutdown", daemon=True).start()
+        release_thread.begin(shut_down, "jupyter_ddl Horovod shutdown", daemon=True)
 
     def has_shut_down(self, within_s: float) -> bool:
         """Return whether the shutdown of a script has ended, or there was none; it waits where a peer is frozen."""

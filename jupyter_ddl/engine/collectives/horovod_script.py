@@ -9,6 +9,8 @@ import atexit
 import threading
 from typing import Any
 
+from jupyter_ddl.engine.collectives import release_thread
+
 
 class ScriptShutdown:
     """Horovod's shutdown, once, in a thread of its own: it waits where a peer is frozen."""
@@ -23,8 +25,7 @@ class ScriptShutdown:
             if self._thread is None and basics.is_initialized():
                 # Stock init has registered it for the exit, where it would be a second one at the same time.
                 atexit.unregister(basics.shutdown)
-                self._thread = threading.Thread(target=basics.shutdown, name="jupyter_ddl shutdown", daemon=True)
-                self._thread.start()
+                self._thread = release_thread.begin(basics.shutdown, "jupyter_ddl shutdown", daemon=True)
 
     def has_ended(self, within_s: float) -> bool:
         """Return whether it has ended, within so many seconds, or has not begun."""

@@ -9,9 +9,10 @@ Runs on: every rank.
 
 from __future__ import annotations
 
-import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+
+from jupyter_ddl.engine.collectives import release_thread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,10 +42,10 @@ class Ends:
             return
         self._told = run
         arguments = client, f"{_RAISED}{run}/{self._rank}", str(sum(_lines(trace)))
-        telling = threading.Thread(target=_set, args=arguments, name="jupyter_ddl JAX", daemon=True)
-        telling.start()
-        # Before the cell's end is reported: the next one asks.
-        telling.join(_TELL_S)
+        telling = release_thread.begin(lambda: _set(*arguments), "jupyter_ddl JAX", daemon=True)
+        if telling is not None:
+            # Before the cell's end is reported: the next one asks.
+            telling.join(_TELL_S)
 
     def tell_ended(self, client: Any) -> None:
         """Tell that this rank's collectives have been ended."""

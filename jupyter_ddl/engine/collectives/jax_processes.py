@@ -22,7 +22,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.engine.collectives import sockets
+from jupyter_ddl.engine.collectives import release_thread, sockets
 from jupyter_ddl.engine.collectives.jax_calls import Calls
 from jupyter_ddl.engine.collectives.jax_earlier import Earlier
 from jupyter_ddl.engine.collectives.jax_ends import Ends
@@ -134,7 +134,8 @@ class JaxProcesses:
         self._released.set()
         if self._given is not None:
             # No daemon: at the end of a script C++ code must not be cut off.
-            threading.Thread(target=self._end, args=(self._generation,), name="jupyter_ddl JAX release").start()
+            generation = self._generation
+            release_thread.begin(lambda: self._end(generation), "jupyter_ddl JAX release", daemon=False)
 
     def was_ended_elsewhere(self, text: str) -> bool:
         """Return whether an error's text says that a peer has ended the collective."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 import atexit
 import threading
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -22,13 +23,15 @@ import msgspec
 from jupyter_ddl.protocol.events import CollectiveStalled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from jupyter_ddl.engine.collectives.library import Turn
 
     Groups = dict[str, tuple[int, tuple[int, ...]]]
 
 _LOOK_S = 1.0
+# How long an end of connections waits for a look; one takes some milliseconds.
+_LEAVE_S = 0.2
 # How many collectives of a mismatch are named.
 _NAMES = 6
 
@@ -192,6 +195,8 @@ class Stalls:
         self._to_end: Turn | None = None
         self._board: Board | None = None
         self._thread: threading.Thread | None = None
+        # Held while this rank's thread looks at the notes.
+        self._looking = threading.Lock()
         self._ended = threading.Event()
         self._forget()
 
@@ -215,6 +220,20 @@ class Stalls:
         """Keep no connection to the notes: rank 0 may wait until every rank has left. The next look connects again."""
         self._board, self._noted = None, ""
 
+    @contextmanager
+    def away_from_board(self) -> Iterator[None]:
+        """Keep no connection to the notes in the block, where it is ended: torch would print that it was.
+
+        A look that waits for a frozen rank 0 does not hold it up.
+        """
+        has_left = self._looking.acquire(timeout=_LEAVE_S)
+        try:
+            yield
+        finally:
+            self.leave_board()
+            if has_left:
+                self._looking.release()
+
     def _end(self) -> None:
         """Leave C++ code before Python ends: it must not be cut off there."""
         self._ended.set()
@@ -231,16 +250,20 @@ class Stalls:
 
     def _watch(self) -> None:
         while not self._ended.wait(_LOOK_S):
-            turn = self._turn
             try:
-                if turn is None:
-                    self._note_end()
-                elif turn.stall_after_s is not None and turn.report is not None:
-                    self._look(turn.run, turn.stall_after_s, turn.report)
+                with self._looking:
+                    self._look_once()
             except (RuntimeError, ValueError, OSError, msgspec.MsgspecError):
                 # The board is busy, or gone with rank 0 or by a release, a group ends meanwhile, or another user of the
                 # machine has written there: the next look connects again.
                 self.leave_board()
+
+    def _look_once(self) -> None:
+        turn = self._turn
+        if turn is None:
+            self._note_end()
+        elif turn.stall_after_s is not None and turn.report is not None:
+            self._look(turn.run, turn.stall_after_s, turn.report)
 
     def _look(self, run: str, after_s: float, report: Callable[[CollectiveStalled], None]) -> None:
         if run != self._run:

@@ -22,7 +22,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.engine.collectives import gloo_threads, sockets
+from jupyter_ddl.engine.collectives import gloo_threads, release_thread, sockets
 from jupyter_ddl.engine.collectives.library import Turn
 from jupyter_ddl.engine.collectives.stalls import Stalls
 from jupyter_ddl.engine.collectives.torch_counts import Counts
@@ -109,10 +109,7 @@ class TorchGroups:
         c10d = _c10d()
         if c10d is not None and c10d.is_initialized():
             # No daemon, as the thread that asks may be: at the end of a script C++ code must not be cut off.
-            self._ending = threading.Thread(
-                target=self._end, args=(c10d,), name="jupyter_ddl torch release", daemon=False
-            )
-            self._ending.start()
+            self._ending = release_thread.begin(lambda: self._end(c10d), "jupyter_ddl torch release", daemon=False)
 
     def was_ended_elsewhere(self, text: str) -> bool:
         """Return whether an error's text says that a peer has ended the collective."""
@@ -143,7 +140,8 @@ class TorchGroups:
     def _end(self, c10d: ModuleType) -> None:
         with self._lock:
             # `new_group` waits for the others at the store: the next one gets a connection of its own.
-            sockets.shut_down(self._connections | sockets.connections(to_port=self._point.port))
+            with self._stalls.away_from_board():
+                sockets.shut_down(self._connections | sockets.connections(to_port=self._point.port))
             self._connections.clear()
             self._store = None
             # Errors: the program destroys it meanwhile.

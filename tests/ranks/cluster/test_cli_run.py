@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from at_limit import NO_MORE_THREADS
 from processes import marked_processes
 from ranks.script_jobs import COMMAND, GONE_S, HOROVOD, RANK, TIMEOUT_S, run, said, started
 
@@ -150,6 +151,14 @@ def test_a_collective_that_another_ranks_end_breaks_is_told(tmp_path: Path) -> N
 
 
 @pytest.mark.slow  # it waits for 10 s; its text is in tests/pure/test_script_outcome.py
+def test_a_rank_that_can_start_no_thread_releases_the_other(tmp_path: Path) -> None:
+    fails = "if rank == 1:\n    no_more_threads()\n    raise MemoryError('on purpose')\n"
+    finished = run(tmp_path, NO_MORE_THREADS + HOROVOD + fails + "hvd.allreduce(tf.ones(1))\n")
+    assert finished.returncode == 1
+    assert "MemoryError: on purpose" in finished.stderr
+    assert "new thread" not in finished.stderr
+
+
 def test_a_rank_that_does_not_answer_is_killed(tmp_path: Path) -> None:
     script = RANK + (
         "import signal, time\n"
