@@ -11,6 +11,7 @@ from jupyter_ddl.protocol.cell_options import AutoOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from jupyter_ddl.kernel.session import Session
 
@@ -169,6 +170,21 @@ def test_a_program_with_a_group_of_its_own_is_left_alone(pair: Session) -> None:
     pair.run(BEGIN + LOOP + END, auto=GLOBAL)
     assert pair.pull("weights")[1] == pytest.approx(in_one_process(LOOP)["weights"], abs=1e-12)
     assert pair.run("sum(len(x) for x, _ in loader)", auto=GLOBAL).ranks[1].value == "51"
+
+
+def test_a_file_that_every_rank_saves_is_whole(pair: Session, tmp_path: Path) -> None:
+    """Also one that a rank reads while others write it: 200 times, with ranks that are not in step."""
+    saved = f"""
+from pathlib import Path
+path = Path({str(tmp_path / "model.pt")!r})
+for i in range(200):
+    torch.save(dict(i=i, weights=torch.full((1 << 14,), i)), path if i % 2 else str(path))
+    found = torch.load(path)
+    assert bool((found["weights"] == found["i"]).all())
+torch.save(model, "/dev/null")
+"""
+    pair.run(BEGIN + saved, auto=GLOBAL, timeout_s=60)
+    assert [path.name for path in tmp_path.iterdir()] == ["model.pt"]
 
 
 def test_dropout_differs_between_ranks_and_batch_normalisation_is_noted(pair: Session) -> None:
