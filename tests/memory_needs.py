@@ -71,7 +71,8 @@ def of_torch() -> dict[str, Any]:
     module = torch.nn.Sequential(torch.nn.Linear(WIDTH, 100), torch.nn.GELU(), torch.nn.Linear(100, 1))
     optimizer = torch.optim.AdamW(module.parameters())
     batch = (torch.zeros(BATCH, WIDTH), torch.zeros(BATCH, 1))
-    found = memory.advise(module, batch, loss=torch.nn.functional.mse_loss, optimizer=optimizer, device_bytes=2**40)
+    options = {"loss": torch.nn.functional.mse_loss, "optimizer": optimizer, "ranks": 2, "device_bytes": 2**40}
+    found = memory.advise(module, batch, **options)
     return {**found.as_dict(), "has_gradients": any(weight.grad is not None for weight in module.parameters())}
 
 

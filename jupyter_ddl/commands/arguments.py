@@ -117,9 +117,7 @@ def _add_fit(parser: ArgumentParser) -> None:
         metavar="|".join(ON_DRIFT),
         help="what fit does where the ranks' weights differ (stop)",
     )
-    parser.add_argument(
-        "--memory", metavar="WORDS", help=f"train Keras models in less memory: {USAGE}, or some of these"
-    )
+    parser.add_argument("--memory", metavar="WORDS", help=f"train models in less memory: {USAGE}, or some of these")
 
 
 def _add_auto(parser: ArgumentParser) -> None:

@@ -110,7 +110,7 @@ class _Remedies:
                 self.need.all_bytes - other_saved - round(self.need.activations_bytes * (1 - max(0.0, kept_part)))
             )
             kind = name.partition("=")[0]
-            option = "" if self.subject.hints else name
+            option = "" if kind in self.subject.hints else name
             found.append(
                 Remedy(
                     name,
@@ -134,9 +134,9 @@ class _Remedies:
             return []
         left = 1 - 1 / self.ranks
         need = self.need
-        if "shard-all" in self.subject.hints:
+        if self.subject.shards_all:
             sharded = need.weights_bytes + need.gradients_bytes + need.optimizer_bytes
-            return [("shard-all", "", 0.0, int(left * sharded), None)]
+            return [("shard-all", _WHAT["shard-all"], 0.0, int(left * sharded), None)]
         # A rank has its part of each weight beside the weight.
         saved = int(left * need.optimizer_bytes - need.gradients_bytes / self.ranks)
         return [("shard-optimizer", _WHAT["shard-optimizer"], 0.0, saved, None)]
@@ -184,6 +184,7 @@ _WHAT = {
     "mixed": "computes in half precision, with a scaled loss",
     "remat": "computes activations again in the backward pass",
     "shard-optimizer": "each rank keeps its part of the optimizer's state",
+    "shard-all": "each rank keeps its part of weights, gradients and state: with --auto, or by fully_shard(module)",
 }
 
 

@@ -50,6 +50,7 @@ class KerasSubject:
         # JAX's backward pass holds the weights too, whatever the batch.
         self.holds_weights = keras.config.backend() == "jax"
         self.hints = _ON_JAX if self.holds_weights else {}
+        self.shards_all = self.holds_weights
         self._model = model
         self._given = given if given is None or isinstance(given, tuple) else (given,)
         self.weights_bytes = sum(map(_bytes, model.variables))

@@ -42,6 +42,7 @@ class Subject(Protocol):
         gradients_bytes: one for each trained weight.
         optimizer_bytes: its state.
         hints: by the remedy, the code that says it, where no word of `--memory` does.
+        shards_all: weights and gradients can be sharded as well as the optimizer's state.
         holds_weights: what `kept_bytes` counts has the weights in it.
     """
 
@@ -49,6 +50,7 @@ class Subject(Protocol):
     gradients_bytes: int
     optimizer_bytes: int
     holds_weights: bool
+    shards_all: bool
     hints: dict[str, str]
 
     def batch(self, samples: int) -> Any:

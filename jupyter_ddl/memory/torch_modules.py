@@ -22,7 +22,6 @@ _PROBE = 8
 _HINTS = {
     "accumulate": "backward() of each part's loss over the parts, then one optimizer.step()",
     "mixed": "torch.autocast around the forward pass, with a GradScaler for float16",
-    "shard-all": "fully_shard(module) of torch.distributed.fsdp: FSDP2",
     "host": "jupyter_ddl.memory.activations_on_host() around the forward pass; not measured",
 }
 
@@ -49,6 +48,7 @@ class TorchSubject:
             )
         self.holds_weights = False
         self.hints = _HINTS
+        self.shards_all = True
         self._module = module
         self._given = given if isinstance(given, tuple) else (given,)
         self._loss_function = loss

@@ -1,4 +1,4 @@
-"""Says at a cell's end where `--memory` had no effect, since no Keras model was trained.
+"""Says at a cell's end where `--memory` had no effect, since no model was trained that it acts on.
 
 Runs on: every rank.
 """
@@ -15,13 +15,15 @@ if TYPE_CHECKING:
     from jupyter_ddl.engine.cells import Cell
 
 _NOTE = (
-    "NOTE: --memory {} had no effect: it acts on fit and train_on_batch of Keras models, and none was trained here. "
-    "For loops of PyTorch's and of your own see docs/memory.md."
+    "NOTE: --memory {} had no effect: it acts on {}, and none was trained here. For loops of your own see "
+    "docs/memory.md."
 )
+_KERAS = "fit and train_on_batch of Keras models"
+_LOOPS = "models of PyTorch's in loops that --auto distributes"
 
 
 class Trained:
-    """Whether a Keras model was trained in the current cell."""
+    """Whether a model that `--memory` acts on was trained in the current cell."""
 
     def __init__(self) -> None:
         self.is_done = False
@@ -36,4 +38,4 @@ def conclude() -> None:
     """End a cell: print the note on one rank."""
     memory = run_context.options().memory
     if memory is not None and not rank_state.here().part(Trained).is_done and os.environ.get("RANK", "0") == "0":
-        print(_NOTE.format(memory), file=sys.stderr, flush=True)
+        print(_NOTE.format(memory, _LOOPS if memory.shard_all else _KERAS), file=sys.stderr, flush=True)

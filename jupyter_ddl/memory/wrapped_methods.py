@@ -34,6 +34,12 @@ def _train(stock: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> 
     if options is None or not model.compiled:
         return stock(model, *args, **kwargs)
     rank_state.here().part(Trained).is_done = True
+    if options.shard_all:
+        raise InvalidInput(
+            "--memory shard-all shards the models of loops of PyTorch's.",
+            f"a training of {model.name} by Keras",
+            "Write shard-optimizer; Keras on JAX shards weights too, by its ModelParallel (docs/memory.md).",
+        )
     _prepare(model, options)
     if options.accumulate > 1:
         parts_of_batches.check(model)

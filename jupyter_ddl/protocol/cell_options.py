@@ -214,6 +214,12 @@ class CellOptions:
                 "--memory shard-optimizer --independent",
                 "Drop one of the two.",
             )
+        if self.memory is not None and self.memory.shard_all and self.auto is None:
+            raise InvalidInput(
+                "--memory shard-all shards the models of loops that --auto distributes.",
+                "--memory shard-all without --auto",
+                "Add --auto; a program that distributes itself calls fully_shard (docs/memory.md).",
+            )
         if self.checkpoint is not None and not str(self.checkpoint):
             # Else it would be the working folder; a shell's unset variable says it so.
             raise InvalidInput("--checkpoint takes a folder.", "''", "Name one: --checkpoint runs/mnist")

@@ -10,40 +10,50 @@ from dataclasses import dataclass
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.protocol.codec import Int64  # noqa: TC001 (the codec reads it)
 
-ACCUMULATE, REMAT, MIXED, SHARD_OPTIMIZER = "accumulate", "remat", "mixed", "shard-optimizer"
-USAGE = f"{ACCUMULATE}=N,{REMAT},{MIXED},{SHARD_OPTIMIZER}"
+ACCUMULATE, REMAT, MIXED = "accumulate", "remat", "mixed"
+SHARD_OPTIMIZER, SHARD_ALL = "shard-optimizer", "shard-all"
+USAGE = f"{ACCUMULATE}=N,{REMAT},{MIXED},{SHARD_OPTIMIZER},{SHARD_ALL}"
 _LEAST_PARTS = 2
-_FLAGS = {REMAT: "remat", MIXED: "mixed", SHARD_OPTIMIZER: "shard_optimizer"}
+_FLAGS = {REMAT: "remat", MIXED: "mixed", SHARD_OPTIMIZER: "shard_optimizer", SHARD_ALL: "shard_all"}
 _PLAN = {
     REMAT: "activations of large layers are computed again in the backward pass",
     MIXED: "computes in half precision, with a scaled loss",
     SHARD_OPTIMIZER: "each rank keeps its part of the optimizer's state",
+    SHARD_ALL: "each rank keeps its part of weights, gradients and the optimizer's state",
 }
 
 
 @dataclass(frozen=True)
 class MemoryOptions:
-    """How a cell's Keras models are trained in less memory (docs/memory.md).
+    """How a cell's models are trained in less memory (docs/memory.md).
 
     Attributes:
         accumulate: the parts that each batch is trained in, for one update; 1 for whole batches.
         remat: activations are computed again in the backward pass.
         mixed: half precision, with weights in single precision and a scaled loss.
         shard_optimizer: each rank keeps its part of the optimizer's state, and updates its part of the weights.
+        shard_all: of a loop of PyTorch's each rank keeps its part of weights, gradients and the optimizer's state.
 
     Raises:
-        InvalidInput: `accumulate` is below 1.
+        InvalidInput: `accumulate` is below 1, or `shard_all` is there with another.
     """
 
     accumulate: Int64 = 1
     remat: bool = False
     mixed: bool = False
     shard_optimizer: bool = False
+    shard_all: bool = False
 
     def __post_init__(self) -> None:
         """Check the number."""
         if self.accumulate < 1:
             raise InvalidInput("A batch has at least one part.", f"accumulate={self.accumulate}", "Pass 2, 4, 8, ...")
+        if self.shard_all and str(self) != SHARD_ALL:
+            raise InvalidInput(
+                f"{SHARD_ALL} is for loops of PyTorch's, and the other words of --memory for Keras models.",
+                f"--memory {self}",
+                f"Write --memory {SHARD_ALL} alone; a loop's own code does the rest (docs/memory.md).",
+            )
 
     def __str__(self) -> str:
         """Return the words."""

@@ -227,6 +227,14 @@ PATCHES = (
     Declared(
         "torch.nn.modules.batchnorm._NormBase", ("__init__",), Layer.AUTO, "notes that it takes a rank's own rows"
     ),
+    Declared("torch", ("save",), Layer.AUTO, "a file that every rank saves is whole"),
+    Declared(
+        "torch.nn.modules.module.Module",
+        ("__call__",),
+        Layer.MEMORY,
+        "a loop's model is sharded before it is first called; undone then",
+    ),
+    Declared("torch.autograd", ("backward",), Layer.MEMORY, "a sharded model's gradients count by this rank's rows"),
     Declared(
         "torch.distributed.distributed_c10d",
         ("isend", "irecv", "recv"),

@@ -26,3 +26,8 @@ def test_needs_of_a_module_of_torch() -> None:
     assert need["activations_bytes"] == pytest.approx(2048 * (100 + 100 + 1) * 4, rel=0.05)
     assert not found["has_gradients"]
     assert found["remedies"][0]["name"].startswith("accumulate=")
+    saved = {remedy["name"]: remedy["saved_bytes"] for remedy in found["remedies"]}
+    assert saved["shard-all"] == 2 * weights, "half of weights, gradients and Adam's two moments"
+    words = {remedy["name"]: remedy["option"] for remedy in found["remedies"]}
+    assert words.pop("shard-all") == "shard-all"
+    assert set(words.values()) == {""}

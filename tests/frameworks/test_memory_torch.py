@@ -48,6 +48,13 @@ def trained(session: Session, memory: str) -> tuple[list[Any], list[float], int]
     return [np.array(weight) for weight in first[0]], first[1], first[2]
 
 
+def test_shard_all_is_for_loops(keras_ranks: Callable[[int], Session]) -> None:
+    session = keras_ranks(2)
+    session.run(PROGRAM)
+    with pytest.raises(RankError, match=r"a training of functional\w* by Keras\. Write shard-optimizer"):
+        session.run(TRAIN, auto=AutoOptions(batch="global"), memory=parsed("shard-all"))
+
+
 @pytest.mark.parametrize("memory", ["accumulate=3,remat", "shard-optimizer", "shard-optimizer,accumulate=3"])
 def test_a_training_of_keras_on_torch_in_less_memory_is_the_same(
     keras_ranks: Callable[[int], Session], memory: str

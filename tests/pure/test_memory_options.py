@@ -19,6 +19,7 @@ from jupyter_ddl.protocol.memory_options import USAGE, MemoryOptions, parsed
         ("remat", MemoryOptions(remat=True)),
         ("mixed", MemoryOptions(mixed=True)),
         ("mixed, accumulate=2", MemoryOptions(2, mixed=True)),
+        ("shard-all", MemoryOptions(shard_all=True)),
     ],
 )
 def test_words_of_memory_can_be_combined(words: str, options: MemoryOptions) -> None:
@@ -60,6 +61,10 @@ def test_memory_takes_its_record_and_no_text() -> None:
         CellOptions(memory="remat")  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match=r"A batch has at least one part\. Received: accumulate=0\."):
         MemoryOptions(0)
+    with pytest.raises(InvalidInput, match=r"Received: --memory remat,shard-all\. Write --memory shard-all alone"):
+        parsed("shard-all,remat")
+    with pytest.raises(InvalidInput, match=r"Received: --memory shard-all without --auto\. Add --auto"):
+        CellOptions(memory=MemoryOptions(shard_all=True))
 
 
 @pytest.mark.parametrize("add", [add_cell_arguments, add_script_arguments])

@@ -8,6 +8,7 @@ its part of each batch, and at the end of each backward pass the gradients of al
 | `loops` | when a cell is distributed, by which group, and what is patched |
 | `batches` | how a DataLoader's batches are divided |
 | `gradients` | how gradients are averaged |
+| `saving` | that a file is whole which every rank saves |
 | `agreement` | that ranks have the same random numbers, weights and batches |
 
 Runs on: every rank, where a program has imported torch.

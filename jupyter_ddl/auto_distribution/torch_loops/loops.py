@@ -19,7 +19,7 @@ from torch.utils.data import DataLoader, IterableDataset
 from torch.utils.weak import WeakIdKeyDictionary
 
 from jupyter_ddl.auto_distribution.current_call import inside
-from jupyter_ddl.auto_distribution.torch_loops import agreement
+from jupyter_ddl.auto_distribution.torch_loops import agreement, saving
 from jupyter_ddl.auto_distribution.torch_loops.batches import Counted, DividedBatches
 from jupyter_ddl.auto_distribution.torch_loops.gradients import Exchange
 from jupyter_ddl.engine import rank_state, run_context
@@ -30,6 +30,9 @@ from jupyter_ddl.protocol.cell_options import GLOBAL, NONE, AutoOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from jupyter_ddl.memory.sharded_models import ShardedModels
+    from jupyter_ddl.protocol.memory_options import MemoryOptions
 
 
 def install() -> None:
@@ -53,6 +56,8 @@ class Loops:
         # By the optimizer, and by the parameter. The latter is not compared: that would compare its values.
         self._exchanges: WeakKeyDictionary[torch.optim.Optimizer, Exchange] = WeakKeyDictionary()
         self._exchanged: Any = WeakIdKeyDictionary()
+        # Made when a cell asks for it.
+        self._sharded: ShardedModels | None = None
         self._told: set[str] = set()
 
     def begin(self) -> None:
@@ -67,6 +72,7 @@ class Loops:
         patch(DataLoader, "__len__", self._length, Layer.AUTO)
         patch(torch.optim.Optimizer, "add_param_group", self._add_parameters, Layer.AUTO)
         patch(_NormBase, "__init__", self._note_normalisation, Layer.AUTO)
+        patch(torch, "save", self._save, Layer.AUTO)
         register_optimizer_step_pre_hook(self._check_step)
 
     def _options(self) -> AutoOptions | None:
@@ -104,6 +110,13 @@ class Loops:
             iterator = stock(loader)
         return Counted(iterator, divided, self._set_weight)
 
+    def _save(self, stock: Callable[..., None], content: Any, f: Any, *args: Any, **kwargs: Any) -> None:
+        """Replace `torch.save`."""
+        if self._is_on():
+            saving.save(stock, content, f, *args, **kwargs)
+        else:
+            stock(content, f, *args, **kwargs)
+
     def _length(self, stock: Callable[[Any], int], loader: Any) -> int:
         options, length = self._options(), stock(loader)
         if options is None or options.batch == GLOBAL or not torch.is_grad_enabled():
@@ -121,16 +134,34 @@ class Loops:
             return
         self._join()
         made = optimizer.param_groups[-1]
-        parameters = [one for one in made["params"] if one.requires_grad]
-        agreement.same_weights(parameters)
+        whole = [one for one in made["params"] if not _is_sharded(one)]
+        agreement.same_weights(whole)
+        memory = run_context.options().memory
+        if memory is not None and memory.shard_all:
+            self._shard(optimizer, whole)
+        else:
+            self._exchange(optimizer, [one for one in whole if one.requires_grad])
+        self._scale(optimizer, made, options, memory)
+
+    def _exchange(self, optimizer: Any, parameters: list[torch.Tensor]) -> None:
         new = [one for one in parameters if one not in self._exchanged]
-        exchange = self._exchanges.setdefault(optimizer, Exchange(self._is_on, lambda: self._weight))
+        exchange = self._exchanges.setdefault(optimizer, Exchange(self._is_on, self._weight_of_gradients))
         exchange.add(new)
         for parameter in new:
             self._exchanged[parameter] = exchange
-        self._scale(optimizer, made, options)
 
-    def _scale(self, optimizer: Any, group: dict[str, Any], options: AutoOptions) -> None:
+    def _shard(self, optimizer: Any, parameters: list[torch.Tensor]) -> None:
+        if self._sharded is None:
+            from jupyter_ddl.memory.sharded_models import ShardedModels
+
+            self._sharded = ShardedModels(self._is_on, lambda: self._weight, agreement.same_weights)
+        self._sharded.add(optimizer, parameters)
+
+    def _weight_of_gradients(self) -> float:
+        # Where models are sharded the whole backward pass is weighted.
+        return self._weight if self._sharded is None else 1.0
+
+    def _scale(self, optimizer: Any, group: dict[str, Any], options: AutoOptions, memory: MemoryOptions | None) -> None:
         """Scale a group's learning rate for the larger batch, and print the plan."""
         size, name = _size(), type(optimizer).__name__
         rows = [("optimizer", plan_texts.optimizer(name))]
@@ -147,6 +178,8 @@ class Loops:
         rows.append(
             ("gradients", "the mean of the ranks', in each backward pass: a loss must be a mean over the batch")
         )
+        if memory is not None and memory.shard_all:
+            rows.append(("memory", memory.plan()))
         rows.append(("evaluation", "under torch.no_grad() every rank sees all rows"))
         self._tell("\n".join(plan_texts.lines(size, rows)), sys.stdout)
 
@@ -171,8 +204,10 @@ class Loops:
         """Refuse a step of parameters whose gradients are not exchanged: each rank would train another model."""
         if not self._is_on():
             return
-        every = (one for group in optimizer.param_groups for one in group["params"])
-        if any(one.grad is not None and one not in self._exchanged for one in every):
+        trained = [one for group in optimizer.param_groups for one in group["params"] if one.grad is not None]
+        if self._sharded is not None:
+            trained = [one for one in trained if not self._sharded.is_waiting(one)]
+        if any(one not in self._exchanged and not _is_sharded(one) for one in trained):
             raise InvalidInput(
                 "Under --auto the optimizer must be made in a cell with --auto, which exchanges its gradients.",
                 f"a step of {type(optimizer).__name__} on parameters that were given to it without --auto",
@@ -187,6 +222,11 @@ def _check_loader(loader: Any) -> None:
             "a DataLoader of an IterableDataset" if loader.batch_sampler is not None else "batch_size=None",
             "Use a dataset with __getitem__ and __len__; or leave --auto out, and divide the data by rank.",
         )
+
+
+def _is_sharded(parameter: torch.Tensor) -> bool:
+    """Return whether a parameter is a DTensor, without an import of those."""
+    return hasattr(parameter, "placements")
 
 
 def _size() -> int:

@@ -23,6 +23,7 @@ from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_di
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host import files
+from jupyter_ddl.memory.saved_parts import saving_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -121,7 +122,8 @@ class TrainingState:
         return random_states(folder)
 
     def _state(self) -> dict[str, Any]:
-        model, optimizer = get_state_dict(self._model, list(self._optimizers.values()))
+        with saving_parts():
+            model, optimizer = get_state_dict(self._model, list(self._optimizers.values()))
         return {"model": model, "optimizer": optimizer}
 
     def _check(self, state: dict[str, Any], folder: Path) -> None:
