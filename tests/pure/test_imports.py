@@ -36,11 +36,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "horovod_api": {"engine", "errors"},
     "training": {"engine", "errors", "horovod_api", "host", "protocol"},
     "pipelines": {"engine", "errors", "host", "protocol", "training"},
+    "memory": {"engine", "errors", "host", "protocol", "training"},
     "checkpoints": {"engine", "errors", "host", "memory", "protocol", "training"},
     "torch_training": {"engine", "errors", "host", "protocol"},
     "jax_training": {"engine", "errors", "host", "protocol", "training"},
     "ml": {"engine", "errors", "host", "paths", "protocol"},
-    "memory": {"engine", "errors", "host", "protocol", "training"},
     "auto_distribution": {"engine", "errors", "host", "memory", "pipelines", "protocol", "training"},
     "ibm_ddl": {"auto_distribution", "engine", "errors", "host", "legacy", "protocol", "training"},
     # Programs of ranks, that import Horovod, TensorFlow and Keras as users' programs do.
