@@ -11,6 +11,7 @@ Runs on: every rank.
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
@@ -46,6 +47,7 @@ class ShardedModels:
         is_on: returns whether the current cell is distributed.
         weight: returns how much this rank's rows of the current batch count: 1 where all ranks have as many.
         agree: gives tensors the values of rank 0.
+        join: makes the group of all ranks, where a release has ended the last one.
     """
 
     def __init__(
@@ -53,10 +55,12 @@ class ShardedModels:
         is_on: Callable[[], bool],
         weight: Callable[[], float],
         agree: Callable[[Iterable[torch.Tensor]], None],
+        join: Callable[[], None],
     ) -> None:
         self._is_on = is_on
         self._weight = weight
         self._agree = agree
+        self._join = join
         self._optimizers: WeakSet[torch.optim.Optimizer] = WeakSet()
         # By the parameter itself: to compare two of them would compare their values.
         self._waiting: Any = WeakIdKeyDictionary()
@@ -68,7 +72,7 @@ class ShardedModels:
             if not is_sharded(parameter):
                 self._waiting[parameter] = True
         self._optimizers.add(optimizer)
-        optimizer.register_state_dict_post_hook(_gathered_state)
+        optimizer.register_state_dict_post_hook(self._gathered_state)
         optimizer.register_load_state_dict_pre_hook(_divided_state)
         if self._calls is None and self._waiting:
             self._calls = patch(torch.nn.Module, "__call__", self._call, Layer.MEMORY)
@@ -94,7 +98,9 @@ class ShardedModels:
     def _call(self, stock: Callable[..., Any], module: Any, *args: Any, **kwargs: Any) -> Any:
         """Replace `Module.__call__` as long as there are parameters that wait."""
         if self._is_on() and any(one in self._waiting for one in module.parameters()):
-            self._shard(getattr(module, "_orig_mod", module))
+            # An evaluation may come first; what it makes could not be trained.
+            with torch.inference_mode(mode=False), torch.enable_grad():
+                self._shard(getattr(module, "_orig_mod", module))
         return stock(module, *args, **kwargs)
 
     def _shard(self, model: torch.nn.Module) -> None:
@@ -113,7 +119,10 @@ class ShardedModels:
             _replace(optimizer, replaced)
         for one in before.values():
             self._waiting.pop(one, None)
-        _keep_whole(model, dist.group.WORLD)
+        _Calls(model, dist.group.WORLD)
+        # torch marks a hook, which a method does not take.
+        model.register_state_dict_post_hook(lambda *hooked: self._gather_weights(*hooked))
+        model.register_load_state_dict_pre_hook(_divided_weights)
         if not self._waiting and self._calls is not None:
             self._calls.undo()
             self._calls = None
@@ -131,6 +140,22 @@ class ShardedModels:
                 for one, gradient in zip(tensors, given, strict=True)
             ]
         stock(tensors, grad_tensors, *args, **kwargs)
+
+    def _gather_weights(self, _model: Any, state: dict[str, Any], prefix: str, _metadata: Any) -> None:
+        for name, value in state.items():
+            if name.startswith(prefix):
+                state[name] = self._saved(value)
+
+    def _gathered_state(self, _optimizer: Any, state: dict[str, Any]) -> dict[str, Any]:
+        return {**state, "state": pytree.tree_map(self._saved, state["state"])}
+
+    def _saved(self, value: Any) -> Any:
+        """Return a tensor with the parts of all ranks, in host memory: a GPU may not have room for it. Collective."""
+        if parts_are_saved() or not isinstance(value, DTensor):
+            return value
+        # A mesh names its group, and a new group of all ranks has the name of the last one.
+        self._join()
+        return value.full_tensor().cpu()
 
 
 def is_sharded(parameter: torch.Tensor) -> bool:
@@ -184,36 +209,44 @@ def _replace(optimizer: torch.optim.Optimizer, by: Mapping[int, torch.Tensor]) -
         group["params"] = [by.get(id(old), old) for old in group["params"]]
 
 
-def _keep_whole(model: torch.nn.Module, group: Any) -> None:
-    """Have a sharded model save and load whole parameters, and say clearly when its group is gone."""
+class _Calls:
+    """What happens around each call of a sharded model.
 
-    def check(_module: Any, _args: Any) -> None:
-        if not dist.is_initialized() or dist.group.WORLD is not group:
+    Args:
+        model: it.
+        group: in which it was sharded: FSDP2 keeps to that one.
+    """
+
+    def __init__(self, model: torch.nn.Module, group: Any) -> None:
+        self._group = group
+        self._modes: list[ExitStack] = []
+        model.register_forward_pre_hook(self._begin, prepend=True)
+        model.register_forward_hook(self._end, always_call=True)
+
+    def _begin(self, model: Any, _args: Any) -> None:
+        if not dist.is_initialized() or dist.group.WORLD is not self._group:
             raise InvalidInput(
-                "A sharded model lives as long as the process group of its ranks, which a released cell ends.",
+                "A sharded model trains in the process group in which it was sharded, which a released cell ends.",
                 f"a call of {type(model).__name__}, whose group has ended",
-                "Run the cells that make the model and its optimizer again; --checkpoint resumes their training.",
+                "Take saved = model.state_dict(), optimizer.state_dict(), which are as they were; make both again, and "
+                "load them.",
             )
+        mode = ExitStack()
+        self._modes.append(mode)
+        if torch.is_inference_mode_enabled():
+            # FSDP2 keeps what it gathers into, and what is made in that mode could not be trained with later.
+            mode.enter_context(torch.inference_mode(mode=False))
+            mode.enter_context(torch.no_grad())
 
-    model.register_forward_pre_hook(check, prepend=True)
-    model.register_state_dict_post_hook(_gathered_weights)
-    model.register_load_state_dict_pre_hook(_divided_weights)
-
-
-def _gathered_weights(_model: Any, state: dict[str, Any], prefix: str, _metadata: Any) -> None:
-    for name, value in state.items():
-        if name.startswith(prefix):
-            state[name] = _saved(value)
+    def _end(self, *_: Any) -> None:
+        if self._modes:
+            self._modes.pop().close()
 
 
 def _divided_weights(model: Any, state: dict[str, Any], prefix: str, *_: Any) -> None:
     for name, parameter in model.named_parameters(remove_duplicate=False):
         if prefix + name in state:
             state[prefix + name] = _divided(state[prefix + name], parameter)
-
-
-def _gathered_state(_optimizer: Any, state: dict[str, Any]) -> dict[str, Any]:
-    return {**state, "state": pytree.tree_map(_saved, state["state"])}
 
 
 def _divided_state(optimizer: Any, state: dict[str, Any]) -> dict[str, Any]:
@@ -228,13 +261,6 @@ def _divided_state(optimizer: Any, state: dict[str, Any]) -> dict[str, Any]:
         if key in divided:
             divided[key] = {name: _divided(value, parameter) for name, value in divided[key].items()}
     return {**state, "state": divided}
-
-
-def _saved(value: Any) -> Any:
-    """Return a tensor with the parts of all ranks, in host memory: a GPU may not have room for it. Collective."""
-    if parts_are_saved() or not isinstance(value, DTensor):
-        return value
-    return value.full_tensor().cpu()
 
 
 def _divided(value: Any, parameter: torch.Tensor) -> Any:

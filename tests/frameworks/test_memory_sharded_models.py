@@ -117,6 +117,7 @@ model = Reader().double()
     + ADAM
     + LOOP
     + "model.eval()\n",
+    "evaluated first": MODEL + ADAM + "with torch.inference_mode():\n    model(inputs)\n" + LOOP,
     "compiled": MODEL + ADAM + "model = torch.compile(model, backend='eager')\n" + LOOP,
     "saved, and loaded into a model that is sharded": MODEL
     + ADAM
@@ -188,15 +189,21 @@ held = sum(one.to_local().numel() for one in parts), sum(one.numel() for one in 
     assert "had no effect" not in result.ranks[0].stderr
 
 
-def test_a_released_cell_ends_the_model_and_its_cells_make_it_again(pair: Session) -> None:
+def test_a_released_cell_ends_the_models_group_and_not_its_weights(pair: Session) -> None:
     fails = LOOP.replace("in loader:", "in loader:\n        if rank == 1 and epoch == 1: raise ValueError('broken')")
     with pytest.raises(RankError, match=r"Rank 1 of 2 .* ValueError: broken"):
         pair.run(BEGIN + MODEL + ADAM + fails, auto=GLOBAL, memory=SHARDED, timeout_s=60)
-    with pytest.raises(RankError, match=r"a call of FSDPSequential, whose group has ended\. Run the cells that make"):
+    with pytest.raises(RankError, match=r"a call of FSDPSequential, whose group has ended\. Take saved ="):
         pair.run(LOOP, auto=GLOBAL, memory=SHARDED, timeout_s=60)
-    program = PROGRAMS["as it is"]
-    pair.run(BEGIN + program + END, auto=GLOBAL, memory=SHARDED, timeout_s=60)
-    assert pair.pull("weights")[1] == pytest.approx(in_one_process(program)["weights"], abs=1e-10)
+    again = "saved = model.state_dict(), optimizer.state_dict()\n" + MODEL + ADAM
+    again += "model.load_state_dict(saved[0]); optimizer.load_state_dict(saved[1])\n" + END
+    pair.run(again, auto=GLOBAL, memory=SHARDED, timeout_s=60)
+    expected = in_one_process(MODEL + ADAM + LOOP.replace("range(2)", "range(1)"))
+    for name in ("weights", "predicted"):
+        assert pair.pull(name)[1] == pytest.approx(expected[name], abs=1e-10)
+    pair.run("torch.manual_seed(4)\n" + LOOP + END, auto=GLOBAL, memory=SHARDED, timeout_s=60)
+    two = MODEL + ADAM + LOOP.replace("range(2)", "range(1)") + "torch.manual_seed(4)\n" + LOOP
+    assert pair.pull("weights")[0] == pytest.approx(in_one_process(two)["weights"], abs=1e-10)
 
 
 def test_weights_that_are_read_past_their_module_are_refused(pair: Session) -> None:

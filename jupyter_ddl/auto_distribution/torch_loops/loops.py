@@ -154,7 +154,7 @@ class Loops:
         if self._sharded is None:
             from jupyter_ddl.memory.sharded_models import ShardedModels
 
-            self._sharded = ShardedModels(self._is_on, lambda: self._weight, agreement.same_weights)
+            self._sharded = ShardedModels(self._is_on, lambda: self._weight, agreement.same_weights, self._join)
         self._sharded.add(optimizer, parameters)
 
     def _weight_of_gradients(self) -> float:
