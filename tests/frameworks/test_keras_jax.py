@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.mpi
 
-# Of pandas; and losses without a reduction, of which JAX takes no gradient.
-NOT_ON_JAX = ("data_frame", "summed_losses")
+# Of pandas; losses without a reduction, of which JAX takes no gradient; and sums of float16, which are refused.
+NOT_ON_JAX = ("data_frame", "summed_losses", "mixed_precision")
 PROGRAMS = [*of_any_backend(*NOT_ON_JAX), "custom_train_step_of_jax", "summed_losses_of_torch"]
 QUICK = ("batch_normalization", "odd_batch", "scheduled_checkpoints", "train_on_batch_loop", "weighted_samples")
 
@@ -73,6 +73,10 @@ def test_what_would_train_apart_is_refused(pair: Session) -> None:
     refused(pair, "made().fit(x + rank, y, verbose=0)", "all ranks read the same batches", auto=GLOBAL)
     backup = "made().fit(x, y, verbose=0, callbacks=[keras.callbacks.BackupAndRestore('b')])"
     refused(pair, backup, "BackupAndRestore saves and restores one process", auto=GLOBAL)
+    half = "keras.config.set_dtype_policy('mixed_{}float16')\nhalf = made()\nkeras.config.set_dtype_policy('float32')\n"
+    refused(pair, half.format("") + "half.fit(x, y, verbose=0)", r"which computes \w+ in float16", auto=GLOBAL)
+    in_short = half.format("b") + "half.fit(x, y, verbose=0, epochs=3).history['loss'][-1] < 20"
+    assert pair.run(MODEL + in_short, auto=GLOBAL, timeout_s=200).ranks[0].value == "True"
     # Ranks and JAX's processes are as they were.
     history = "made().fit(x, y, verbose=0, batch_size=16).history['loss'][0] > 0"
     assert pair.run(MODEL + history, auto=GLOBAL, timeout_s=200).ranks[0].value == "True"

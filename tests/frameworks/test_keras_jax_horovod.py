@@ -89,6 +89,30 @@ found = [np.asarray(each, "float64").tolist() for each in found]
     assert first == second == [[0.5] * 3, [2] * 3, [1] * 3, [0] * 3 + [1] * 3, [2**41, 2**41 + 2], [1] * 3]
 
 
+@pytest.mark.slow
+def test_sums_of_float16_on_four_ranks_are_whole(keras_jax_ranks: Callable[[int], Session]) -> None:
+    """Each of the first four lost all but one summand in JAX's own sum (jax 0.10.2)."""
+    code = """
+import jax.numpy as jnp, numpy as np
+import jupyter_ddl.keras as hvd
+hvd.init()
+parts = np.zeros((4, 32), "float16")
+parts[:, :4] = np.transpose([
+    [13936, 0.8667, 1144, 4.68],
+    [14440, 15000, 16.98, 2.406],
+    [0.8252, 15000, 0.0607, 732],
+    [9248, 0.1592, -0.405, 3318],
+])
+every = [jnp.asarray(np.roll(parts, i, axis=1)[rank]) for i in range(29)]
+sums = [np.roll(np.asarray(hvd.allreduce(one, op=hvd.Sum)), -i) for i, one in enumerate(every)]
+whole = parts.astype("float64").sum(0)[:4]
+worst = float(np.abs(np.array(sums, "float64")[:, :4] / whole - 1).max())
+"""
+    session = keras_jax_ranks(4)
+    session.run(code, timeout_s=100)
+    assert max(session.pull("worst").values()) < 1e-3
+
+
 def test_ranks_of_jax_with_other_numbers_and_sizes_of_batches_end_together(pair: Session) -> None:
     uneven = "part = slice(0, 21) if hvd.rank() == 0 else slice(21, None)\n"
     first, second = weights(pair, BEGIN + uneven + FIT.replace("epochs=2", "epochs=3"))

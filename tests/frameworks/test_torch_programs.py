@@ -87,6 +87,11 @@ float(whole.sum().full_tensor()), whole.to_local().tolist(), x.item(), y.item(),
     ]
 
 
+def on_two_ranks(script: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "jupyter_ddl.cli", "run", "-n", "2", *options, script]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+
 def test_a_program_of_torchruns_runs_as_a_script(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(
@@ -97,9 +102,7 @@ def test_a_program_of_torchruns_runs_as_a_script(tmp_path: Path) -> None:
         "print('sum', x.item(), 'on', dist.get_rank(), flush=True)\n"
         "dist.destroy_process_group()\n"
     )
-    ran = subprocess.run(
-        [sys.executable, "-m", "jupyter_ddl.cli", "run", "-n", "2", script], capture_output=True, text=True, check=False
-    )
+    ran = on_two_ranks(script)
     assert ran.returncode == 0, ran.stderr
     assert "sum 3.0 on 0" in ran.stdout
     assert "sum 3.0 on 1" in ran.stdout
@@ -113,13 +116,7 @@ def test_a_script_whose_rank_raises_ends_and_names_it(tmp_path: Path) -> None:
         "if dist.get_rank() == 1:\n    raise ValueError('on purpose')\n"
         "dist.all_reduce(torch.ones(1))\n"
     )
-    ran = subprocess.run(
-        [sys.executable, "-m", "jupyter_ddl.cli", "run", "-n", "2", script],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    ran = on_two_ranks(script)
     assert ran.returncode == 1
     assert "ValueError: on purpose" in ran.stdout + ran.stderr
 
@@ -134,13 +131,7 @@ def test_a_script_whose_rank_can_start_no_thread_ends_and_names_it(tmp_path: Pat
         "if dist.get_rank() == 1:\n    no_more_threads()\n    raise MemoryError('on purpose')\n"
         "dist.all_reduce(torch.ones(1))\n"
     )
-    ran = subprocess.run(
-        [sys.executable, "-m", "jupyter_ddl.cli", "run", "-n", "2", script],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    ran = on_two_ranks(script)
     assert ran.returncode == 1
     assert "MemoryError: on purpose" in ran.stdout + ran.stderr
     assert "new thread" not in ran.stdout + ran.stderr
@@ -154,14 +145,7 @@ def test_a_script_that_stalls_says_so_and_ends(tmp_path: Path) -> None:
         "if dist.get_rank() == 1:\n    time.sleep(300)\n"
         "dist.all_reduce(torch.ones(2))\n"
     )
-    options = ["-n", "2", "--stall-after", "5", "--on-stall", "abort"]
-    ran = subprocess.run(
-        [sys.executable, "-m", "jupyter_ddl.cli", "run", *options, script],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    ran = on_two_ranks(script, "--stall-after", "5", "--on-stall", "abort")
     told = ran.stdout + ran.stderr
     assert ran.returncode == 1
     assert "  all_reduce of float32 [2]: rank 0 waits in it for rank 1\n" in told
