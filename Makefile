@@ -154,7 +154,7 @@ $(VENV)/.lab: $(VENV)/.demo
 
 $(VENV)/.test: $(VENV)/.demo
 	$(SAY) "installing what the tests need into $(VENV) (once)"
-	$(BIN)/python -m pip install --quiet --editable '.[test,boosting,intelex,snapml]'
+	$(BIN)/python -m pip install --quiet --editable '.[test,boosting,snapml]'
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.test

@@ -71,9 +71,10 @@ class ShardedModels:
         for parameter in parameters:
             if not is_sharded(parameter):
                 self._waiting[parameter] = True
-        self._optimizers.add(optimizer)
-        optimizer.register_state_dict_post_hook(self._gathered_state)
-        optimizer.register_load_state_dict_pre_hook(_divided_state)
+        if optimizer not in self._optimizers:
+            self._optimizers.add(optimizer)
+            optimizer.register_state_dict_post_hook(self._gathered_state)
+            optimizer.register_load_state_dict_pre_hook(_divided_state)
         if self._calls is None and self._waiting:
             self._calls = patch(torch.nn.Module, "__call__", self._call, Layer.MEMORY)
         patch(torch.autograd, "backward", self._backward, Layer.MEMORY)
@@ -107,7 +108,8 @@ class ShardedModels:
         rank_state.here().part(Trained).is_done = True
         before = dict(model.named_parameters(remove_duplicate=False))
         # Of the others rank 0's values were taken when their optimizer was made.
-        self._agree([*(one for one in before.values() if one not in self._waiting), *model.buffers()])
+        others = [one for one in before.values() if one not in self._waiting and not is_sharded(one)]
+        self._agree([*others, *model.buffers()])
         mesh = _mesh_of(model)
         _check_mean(mesh)
         for part in (*parts_of(model), model):

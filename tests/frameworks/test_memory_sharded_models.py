@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from benchmarks import sharded_loop, sharded_loop_program
+from benchmarks import sharded_loop
 from jupyter_ddl.errors import RankError
 from jupyter_ddl.protocol.cell_options import AutoOptions
 from jupyter_ddl.protocol.memory_options import MemoryOptions
@@ -235,7 +235,7 @@ def test_a_cell_that_trains_no_loop_says_so(pair: Session) -> None:
 @pytest.mark.parametrize(("memory", "status"), [((), 1), (("--memory", "shard-all"), 0)])
 def test_a_model_that_dies_of_memory_trains_sharded(tmp_path: Path, memory: tuple[str, ...], status: int) -> None:
     """In 1,000 MiB of address space beyond the start, with a malloc that gives back what is freed."""
-    program = Path(sharded_loop_program.__file__)
+    program = Path(sharded_loop.__file__).with_name("sharded_loop_program.py")
     command = [sys.executable, "-m", "jupyter_ddl.cli", "run", "-n", "2", "--auto", "--batch", "global", *memory]
     ran = subprocess.run(
         [*command, program, tmp_path, "1000"],
