@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jupyter_ddl.engine.mpich_files import remove_start_files
+from jupyter_ddl.engine.wheel_libraries import load_hidden_ones
 from jupyter_ddl.errors import InvalidInput
 
 # What the launchers of MPI jobs say of the world to each process: Open MPI's mpiexec, then Hydra (MPICH, Intel MPI) and
@@ -51,6 +52,7 @@ class World:
         Raises:
             InvalidInput: MPI has made a world of another size of them.
         """
+        load_hidden_ones()
         from mpi4py import MPI
 
         world = MPI.COMM_WORLD
