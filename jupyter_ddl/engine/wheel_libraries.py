@@ -18,7 +18,7 @@ def load_hidden_ones(libmpi: str | None = None) -> list[str]:
     """Load those that another package's hide; return their paths.
 
     Args:
-        libmpi: the library of MPI; by default the one that mpi4py is told.
+        libmpi: the library of MPI; by default the one that mpi4py is to load.
     """
     libmpi = os.environ.get("MPI4PY_LIBMPI") if libmpi is None else libmpi
     if not libmpi:
