@@ -5,13 +5,15 @@ Runs on: every rank.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
-import torch
 from torch import nn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import torch
 
 # Parts with less of the model's weights than this are gathered with the rest: each costs a collective.
 _LEAST_PART = 0.01
@@ -26,13 +28,16 @@ def parts_of(model: nn.Module) -> list[nn.Module]:
         >>> [type(part).__name__ for part in parts_of(nn.Sequential(nn.Linear(9, 9), nn.Linear(9, 9)))]
         ['Linear', 'Linear']
     """
-    uses: dict[torch.Tensor, int] = {}
-    for _, one in model.named_parameters(remove_duplicate=False):
-        uses[one] = uses.get(one, 0) + 1
+    uses = _uses(model)
     return list(_below(model, sum(one.numel() for one in uses), uses))
 
 
-def _below(parent: nn.Module, total: int, uses: dict[torch.Tensor, int]) -> Iterator[nn.Module]:
+def _uses(module: nn.Module) -> Counter[torch.Tensor]:
+    """Return how often each parameter of a module is used in it, under names of its own."""
+    return Counter(one for _, one in module.named_parameters(remove_duplicate=False))
+
+
+def _below(parent: nn.Module, total: int, uses: Counter[torch.Tensor]) -> Iterator[nn.Module]:
     for child in parent.children():
         size = sum(one.numel() for one in child.parameters())
         if size < _LEAST_PART * total:
@@ -51,11 +56,8 @@ def _is_whole(module: nn.Module) -> bool:
     return type(module).__module__.startswith("torch.nn.") and not isinstance(module, _CALLERS)
 
 
-def _can_be_a_part(module: nn.Module, uses: dict[torch.Tensor, int]) -> bool:
+def _can_be_a_part(module: nn.Module, uses: Counter[torch.Tensor]) -> bool:
     """Return whether a module is called, and has all its parameters for itself."""
     if type(module).forward is nn.Module.forward:
         return False
-    own: dict[torch.Tensor, int] = {}
-    for _, one in module.named_parameters(remove_duplicate=False):
-        own[one] = own.get(one, 0) + 1
-    return all(uses[one] == count for one, count in own.items())
+    return all(uses[one] == count for one, count in _uses(module).items())

@@ -135,7 +135,7 @@ def test_a_rank_that_is_killed_is_told_of(lab: Lab, page: Page, panel: Locator, 
     fault = panel.locator(".ddl-cluster .ddl-fault-box")
     fault.filter(has_text="SIGKILL").or_(fault.filter(has_text="signal 9")).wait_for(timeout=30_000)
     page.locator(".ddl-status.ddl-has-fault").wait_for()
-    # It is told twice: by the ranks' supervisor, then by the run, which knows their last samples.
+    # It is reported twice: by the ranks' supervisor, then by the run, which knows their last samples.
     page.wait_for_function(SAME_FAULT)
 
 

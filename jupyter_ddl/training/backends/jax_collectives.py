@@ -125,7 +125,7 @@ def sum_in_step(flat: Any, process_set: ProcessSet) -> Any:
 
 
 def _reduced(value: Any, op: Op, process_set: ProcessSet) -> Any:
-    if value.dtype == np.float16 and jax.default_backend() == "cpu":
+    if getattr(value, "dtype", None) == np.float16 and jax.default_backend() == "cpu":
         # JAX's gloo loses parts of some sums of float16 on 4 ranks (jax 0.10.2).
         return _reduced(value.astype("float32"), op, process_set).astype("float16")
     if jax_program.current() is not None:
