@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -20,26 +19,12 @@ import tensorflow as tf
 
 import jupyter_ddl
 import jupyter_ddl.keras as hvd
+from benchmarks.keras_program import Stopwatch
 from benchmarks.training_models import cnn
 
 BATCH_SIZE = 128
 STEPS = 150  # an epoch
 EPOCHS = 4  # the first is not timed
-
-
-class Stopwatch(keras.callbacks.Callback):  # type: ignore[misc]
-    """Takes the time of all epochs but the first."""
-
-    began_s = seconds = 0.0
-
-    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
-        """Note when the second epoch begins."""
-        if epoch == 1:
-            self.began_s = time.perf_counter()
-
-    def on_train_end(self, logs: Any = None) -> None:  # noqa: ARG002
-        """Note how long the epochs took."""
-        self.seconds = time.perf_counter() - self.began_s
 
 
 def by_auto(way: str, x: Any, y: Any) -> float:

@@ -22,6 +22,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
+from jupyter_ddl.engine import malloc
 from jupyter_ddl.engine.collectives import release_thread, sockets
 from jupyter_ddl.engine.collectives.jax_calls import Calls
 from jupyter_ddl.engine.collectives.jax_earlier import Earlier
@@ -180,6 +181,7 @@ class JaxProcesses:
         self._stalls.leave_board()
 
     def _install(self, public: ModuleType) -> None:
+        malloc.keep_freed_memory()
         distributed, bridge = _module(), sys.modules["jax._src.xla_bridge"]
         if not hasattr(distributed, "_ENABLE_RECOVERABILITY"):
             # An older JAX, whose service ends all ranks where one leaves.
