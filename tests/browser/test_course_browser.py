@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lab import Lab
     from playwright.sync_api import Page
 
-COURSE = [path for path in sorted(NOTEBOOKS.glob("*.ipynb")) if tagged(read(path).cells, "picture")]
+COURSE = [path for path in sorted(NOTEBOOKS.glob("[0-9]*.ipynb")) if tagged(read(path).cells, "picture")]
 DRAWN = """() => [...document.querySelectorAll('.jp-RenderedMarkdown img')]
     .filter(one => one.src.startsWith('data:image/svg+xml') && one.complete && one.naturalWidth > 100).length"""
 

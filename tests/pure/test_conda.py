@@ -1,8 +1,11 @@
-"""The recipe of a conda package says what pyproject.toml does."""
+"""The recipe of a conda package, and the environment of notebooks/try-it.ipynb, say what pyproject.toml does."""
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -44,3 +47,20 @@ def test_it_has_the_packages_version_command_and_licence() -> None:
         project["license-files"],
     )
     assert RECIPE["about"]["summary"] == project["description"]
+
+
+def test_binder_has_what_the_notebook_to_try_needs() -> None:
+    environment = yaml.safe_load((ROOT / ".binder" / "environment.yml").read_text())
+    extras = PROJECT["project"]["optional-dependencies"]
+    [mpi4py] = [one for one in PROJECT["project"]["dependencies"] if one.startswith("mpi4py")]
+    assert {mpi4py, extras["torch"][0].replace("torch", "pytorch-cpu")} <= set(environment["dependencies"])
+
+
+def test_codespaces_and_binder_install_alike() -> None:
+    settings = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text())
+    environment, added = re.findall(r"\.binder/\S+", settings["postCreateCommand"])
+    assert (environment, added) == (".binder/environment.yml", ".binder/postBuild")
+    assert os.access(ROOT / added, os.X_OK)
+    subprocess.run(["sh", "-n", ROOT / added], check=True)
+    for name in settings["customizations"]["codespaces"]["openFiles"]:
+        assert (ROOT / name).is_file()

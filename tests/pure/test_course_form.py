@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 ROLES = ("exercise", "check", "solution")
 
-in_each = pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.stem[:2])
+in_each = pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("[0-9]*.ipynb")), ids=lambda path: path.stem[:2])
 
 
 @in_each

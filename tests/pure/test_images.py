@@ -54,7 +54,7 @@ def test_the_steps_are_a_script_that_a_plain_shell_reads() -> None:
     assert "the folder of the wheel" in said.stderr
 
 
-@pytest.mark.parametrize("name", ["containers", "environment.yml"])
+@pytest.mark.parametrize("name", ["containers", "environment.yml", ".binder", ".devcontainer"])
 def test_a_release_has_them(name: str) -> None:
     with (ROOT / "pyproject.toml").open("rb") as file:
         built = tomllib.load(file)["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]

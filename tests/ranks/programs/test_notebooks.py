@@ -130,7 +130,7 @@ TIMEOUTS_S = {"03": 600, "06": 600, "07": 600, "10": 600}
 
 
 def cases() -> list[Any]:
-    paths = {path.stem[:2]: path for path in sorted(NOTEBOOKS.glob("*.ipynb")) if path.stem[:2] != "09"}
+    paths = {path.stem[:2]: path for path in sorted(NOTEBOOKS.glob("[0-9]*.ipynb")) if path.stem[:2] != "09"}
     marks = {number: [pytest.mark.timeout(limit_s)] for number, limit_s in TIMEOUTS_S.items()}
     return [pytest.param(path, id=number, marks=marks.get(number, [])) for number, path in paths.items()]
 
