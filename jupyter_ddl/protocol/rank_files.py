@@ -34,6 +34,8 @@ APART_LOG = "log"
 
 # The folder, in that of temporary files, of the large arrays of joblib's tasks begins so.
 TASK_ARRAYS = "ddl-arrays-"
+# So does that in which JAX's profiler writes.
+JAX_PROFILE = "jupyter_ddl-jax-"
 
 # The name of an event of a JAX_TRACE begins so; the rest is when it happened, in nanoseconds since the epoch.
 JAX_EPOCH = "jupyter_ddl epoch "

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from jupyter_ddl.engine.timelines.cell_profile import CellProfile
-from jupyter_ddl.protocol.rank_files import JAX_EPOCH, JAX_TRACE
+from jupyter_ddl.protocol.rank_files import JAX_EPOCH, JAX_PROFILE, JAX_TRACE
 
 MOST_S = 20.0
 
@@ -42,7 +42,7 @@ class JaxProfile(CellProfile):
         options = jax.profiler.ProfileOptions()
         # Each call of Python's would be an event.
         options.python_tracer_level = 0
-        self._folder = tempfile.TemporaryDirectory(prefix="jupyter_ddl-jax-")
+        self._folder = tempfile.TemporaryDirectory(prefix=JAX_PROFILE)
         jax.profiler.start_trace(self._folder.name, profiler_options=options)
         # A trace's times begin at 0: this event says when that was.
         with jax.profiler.TraceAnnotation(f"{JAX_EPOCH}{time.time_ns()}"):
