@@ -41,7 +41,7 @@ def all_ways_come_to_the_same(figures: Any, shown: str) -> None:
 def a_scaled_rate_makes_up_for_a_large_batch(figures: Any, shown: str) -> None:
     # Its last cells assert what they show.
     assert len(figures["accuracy"]) == 6, shown
-    assert "learning rate  0.05 -> 0.1 (linear)" in shown
+    assert "learning rate  0.02 -> 0.04 (linear)" in shown
     assert figures["accuracy"]["256, same rate"] < figures["accuracy"]["32 images"]
 
 
