@@ -1,9 +1,9 @@
 """Has glibc's malloc keep what a step of JAX's frees for the next step.
 
 JAX's compiled functions allocate their temporary memory at each call and free it at its end. glibc gives that back to
-Linux, or not, by thresholds that it learns from what the process has freed: with a small network two ranks in three
-fetched 40 MB again in each step, page by page, and spent a third of their time on it (docs/performance.md). Its own
-learning ends at the thresholds that are set here.
+Linux, or not, by thresholds that it learns from what the process has freed: with a small network most ranks fetched
+50 MB again in each step, page by page, and spent a third of their time on it (docs/performance.md). Its own learning
+ends at the thresholds that are set here.
 
 Of TensorFlow and PyTorch none does that, and theirs were 2 to 3 % slower with these thresholds.
 

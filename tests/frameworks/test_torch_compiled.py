@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 import jupyter_ddl
 
 CACHE = """
@@ -15,6 +17,7 @@ places = os.environ["TMPDIR"], cache_dir()
 """
 
 
+@pytest.mark.slow
 def test_it_is_kept_for_the_next_ranks_and_nothing_else_is() -> None:
     name = f"compiled-{os.getpid()}"
     found = []
