@@ -24,25 +24,30 @@ from typing import TYPE_CHECKING
 
 from jupyter_ddl.host.preflight import SHARED_MEMORY as _SHARED_MEMORY
 from jupyter_ddl.host.preflight import has_shared_memory
-from jupyter_ddl.protocol.rank_files import JAX_PROFILE, TASK_ARRAYS
+from jupyter_ddl.protocol.rank_files import JAX_PROFILE, TASK_ARRAYS, WORLD_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PREFIX = "jupyter_ddl-"
+PREFIX = WORLD_FOLDER
 _NAME = re.compile(rf"{PREFIX}[A-Za-z0-9_]+")
 LOCKS = RANKS_LOCK, WITNESS_LOCK = "jupyter_ddl-ranks.lock", "jupyter_ddl-witness.lock"
-# Names of Open MPI 4 and 5 (for shared memory both), of TensorFlow, Python's multiprocessing, ipykernel, and ours.
+# Names of Open MPI 4 and 5 (for shared memory both), TensorFlow, PyTorch, multiprocessing, ipykernel, and ours.
 _OF_MPI = ("ompi.*", "openmpi-sessions-*", "prte*", "pmix*")
-_OF_RANKS = ("__autograph_generated_file*.py", "__pycache__", "pymp-*", "ipykernel_*", f"{JAX_PROFILE}*")
+_OF_RANKS = (
+    "__autograph_generated_file*.py",
+    "__pycache__",
+    "torchinductor_*",
+    "pymp-*",
+    "ipykernel_*",
+    f"{JAX_PROFILE}*",
+)
 _LEFT_BEHIND = (*_OF_MPI, *_OF_RANKS, f"{TASK_ARRAYS}*", *LOCKS)
 _BACKING = ("OMPI_MCA_btl_sm_backing_directory", "OMPI_MCA_btl_vader_backing_directory")
 _TEMPORARY = "TMPDIR"
 # Where mpiexec keeps its own files, and its daemons on other hosts do not.
 # Source: help-prte-runtime.txt of PRRTE 3.0, "prte_local_tmpdir_base"; of Open MPI 4 help-orte-runtime.txt.
 _OF_MPIEXEC = ("PRTE_MCA_prte_local_tmpdir_base", "OMPI_MCA_orte_local_tmpdir_base")
-# Where torch.compile keeps what it has compiled: it would be in the temporary folder, and gone with the world.
-_COMPILED = "TORCHINDUCTOR_CACHE_DIR"
 # How many ranks of a world this host has. Source: Open MPI 5.0, "Environment variables set by mpirun"
 _RANKS_HERE = "OMPI_COMM_WORLD_LOCAL_SIZE"
 
@@ -55,10 +60,9 @@ def make(environment: Mapping[str, str]) -> dict[str, str]:
     Args:
         environment: what the ranks get in addition to `os.environ`.
     """
-    variables: dict[str, str | None] = {}
+    variables = {}
     if _TEMPORARY not in environment:
         variables[_TEMPORARY] = _folder_in(Path(tempfile.gettempdir()))
-        variables |= _kept(environment)
     if not any(name in environment or name in os.environ for name in _BACKING):
         variables |= dict.fromkeys(_BACKING, _folder_in(_SHARED_MEMORY))
     return {name: folder for name, folder in variables.items() if folder is not None}
@@ -101,7 +105,7 @@ def make_named(environment: Mapping[str, str], name: str) -> dict[str, str]:
     temporary = _private(Path(tempfile.gettempdir()) / f"{PREFIX}{name}")
     if temporary is None:
         return {}
-    variables = {_TEMPORARY: temporary, **_kept(environment)}
+    variables = {_TEMPORARY: temporary}
     if not any(variable in environment for variable in _BACKING):
         memory = _private(_memory_place(name, int(environment.get(_RANKS_HERE, "1"))))
         variables |= {} if memory is None else dict.fromkeys(_BACKING, memory)
@@ -176,14 +180,6 @@ def _clear(own: int, *, everything: bool) -> None:
         else:
             with suppress(FileNotFoundError):
                 os.unlink(entry.name, dir_fd=own)
-
-
-def _kept(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that keep on this host what later worlds of this user can use again."""
-    if _COMPILED in environment or _COMPILED in os.environ:
-        return {}
-    own = _private(Path(tempfile.gettempdir()) / f"{PREFIX}{os.geteuid()}")
-    return {} if own is None else {_COMPILED: f"{own}/torchinductor"}
 
 
 def _private(path: Path) -> str | None:

@@ -32,6 +32,8 @@ EXCESS = "excess"  # the memory that the rank held when it was ended for it; of 
 APART_RUNS = "runs"
 APART_LOG = "log"
 
+# The folder for the temporary files of a world's ranks begins so.
+WORLD_FOLDER = "jupyter_ddl-"
 # The folder, in that of temporary files, of the large arrays of joblib's tasks begins so.
 TASK_ARRAYS = "ddl-arrays-"
 # So does that in which JAX's profiler writes.

@@ -28,6 +28,7 @@ from jupyter_ddl.engine.collectives.stalls import Stalls
 from jupyter_ddl.engine.collectives.torch_counts import Counts
 from jupyter_ddl.engine.collectives.torch_stalls import TorchWatched
 from jupyter_ddl.engine.collectives.torch_store import RankStore
+from jupyter_ddl.engine.compiled_cache import keep_compiled
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host import import_hooks
 from jupyter_ddl.host.patching import Layer, patch
@@ -152,6 +153,7 @@ class TorchGroups:
                     end()
 
     def _install(self, c10d: ModuleType) -> None:
+        keep_compiled()
         patch(c10d, "init_process_group", self._init, Layer.RANK)
         patch(c10d, "new_group", self._new_group, Layer.RANK)
         self._counts.install(c10d)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,7 +34,7 @@ def test_what_a_world_left_is_removed_and_what_is_the_users_stays(own_tmp: Path)
     made = scratch.make({})
     temporary, shared = Path(made["TMPDIR"]), Path(made[BACKING])
     assert temporary.parent == own_tmp
-    of_ranks = ("__pycache__", "pymp-abcdefgh", "ipykernel_7", "jupyter_ddl-jax-abcdefgh")
+    of_ranks = ("__pycache__", "torchinductor_me", "pymp-abcdefgh", "ipykernel_7", "jupyter_ddl-jax-abcdefgh")
     for name in ("ompi.host.0", "prte.host", "prterun.host.7.0", *of_ranks):
         (temporary / name / "deep").mkdir(parents=True)
     (temporary / "pmix-1").touch()
@@ -50,40 +49,6 @@ def test_what_a_world_left_is_removed_and_what_is_the_users_stays(own_tmp: Path)
     scratch.clear(made)
     scratch.clear(made)
     assert not temporary.exists()
-
-
-def test_what_torch_compiled_is_kept_for_later_worlds(own_tmp: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
-    first, second = scratch.make({}), scratch.make({})
-    kept = Path(first["TORCHINDUCTOR_CACHE_DIR"])
-    assert kept == Path(second["TORCHINDUCTOR_CACHE_DIR"])
-    assert stat.S_IMODE(kept.parent.stat().st_mode) == 0o700
-    kept.mkdir()
-    for made in (first, second):
-        scratch.clear(made)
-        assert not Path(made["TMPDIR"]).exists()
-    assert kept.is_dir()
-
-
-def test_torch_keeps_what_it_compiled_where_the_user_says(own_tmp: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
-    for environment in ({"TORCHINDUCTOR_CACHE_DIR": "/scratch/me"}, {"TMPDIR": "/scratch/me"}):
-        made = scratch.make(environment)
-        assert "TORCHINDUCTOR_CACHE_DIR" not in made
-        scratch.clear(made)
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "/scratch/me")
-    made = scratch.make({})
-    assert "TORCHINDUCTOR_CACHE_DIR" not in made
-    scratch.clear(made)
-
-
-def test_what_torch_compiled_is_not_read_where_others_may_write(own_tmp: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
-    (own_tmp / f"jupyter_ddl-{os.geteuid()}").mkdir(mode=0o777)
-    (own_tmp / f"jupyter_ddl-{os.geteuid()}").chmod(0o777)
-    made = scratch.make({})
-    assert "TORCHINDUCTOR_CACHE_DIR" not in made
-    scratch.clear(made)
 
 
 @pytest.mark.parametrize("has_room", [True, False])
