@@ -33,7 +33,7 @@ PREFIX = WORLD_FOLDER
 _NAME = re.compile(rf"{PREFIX}[A-Za-z0-9_]+")
 LOCKS = RANKS_LOCK, WITNESS_LOCK = "jupyter_ddl-ranks.lock", "jupyter_ddl-witness.lock"
 # Names of Open MPI 4 and 5 (for shared memory both), TensorFlow, PyTorch, multiprocessing, ipykernel, and ours.
-_OF_MPI = ("ompi.*", "openmpi-sessions-*", "prte*", "pmix*")
+_OF_MPI = ("ompi.*", "openmpi-sessions-*", "prte.*", "prted.*", "prterun.*", "pmix*")
 _OF_RANKS = (
     "__autograph_generated_file*.py",
     "__pycache__",

@@ -8,10 +8,11 @@ Runs on: every rank.
 from __future__ import annotations
 
 import os
-import stat
 import tempfile
 from pathlib import Path
 
+from jupyter_ddl.errors import FolderNotWritable
+from jupyter_ddl.host.private_folders import private_folder
 from jupyter_ddl.protocol.rank_files import WORLD_FOLDER
 
 _VARIABLE = "TORCHINDUCTOR_CACHE_DIR"
@@ -28,12 +29,8 @@ def keep_compiled() -> Path | None:
         return None
     own = temporary.with_name(f"{WORLD_FOLDER}{os.geteuid()}")
     try:
-        own.mkdir(mode=0o700, exist_ok=True)
-        found = own.lstat()
-    except OSError:
+        kept = private_folder(own / "torchinductor", variable=_VARIABLE)
+    except FolderNotWritable:
         return None
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
-        return None
-    kept = own / "torchinductor"
     os.environ[_VARIABLE] = str(kept)
     return kept

@@ -21,12 +21,14 @@ MMAP_THRESHOLD = 32 * 2**20
 TRIM_THRESHOLD = 2 * MMAP_THRESHOLD
 # mallopt's numbers of the two, from malloc.h.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
-_OF_THE_USER = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_", "MALLOC_MMAP_MAX_")
+# With one of these of the user's own, in either spelling, glibc learns no more. Source: mallopt(3); its tunables.
+_CHOICES = ("mmap_threshold", "trim_threshold", "top_pad", "mmap_max")
 
 
 def keep_freed_memory() -> bool:
     """Set the thresholds, unless the user has set one; return whether they are set. Other C libraries have none."""
-    if any(name in os.environ for name in _OF_THE_USER) or "_threshold" in os.environ.get("GLIBC_TUNABLES", ""):
+    tunables = os.environ.get("GLIBC_TUNABLES", "")
+    if any(f"MALLOC_{choice.upper()}_" in os.environ or f"glibc.malloc.{choice}=" in tunables for choice in _CHOICES):
         return False
     libc = ctypes.CDLL(None)
     if not hasattr(libc, "gnu_get_libc_version"):

@@ -17,7 +17,7 @@ GIVEN_MIB = 2048
 
 
 class _Memory(threading.Thread):
-    """Looks at what a process and all below it use together, until it is told to end."""
+    """Looks at what a process and all below it use together, until `end`."""
 
     def __init__(self, pid: int) -> None:
         super().__init__(daemon=True)
@@ -53,9 +53,11 @@ def test_two_ranks_train_and_fail_in_what_binder_gives(tmp_path: Path) -> None:
     with client.setup_kernel():
         memory = _Memory(client.km.provisioner.pid)
         memory.start()
-        for index, cell in enumerate(notebook.cells):
-            client.execute_cell(cell, index)
-        memory.end()
+        try:
+            for index, cell in enumerate(notebook.cells):
+                client.execute_cell(cell, index)
+        finally:
+            memory.end()
     cells = {cell.id: cell for cell in notebook.cells}
     assert "there are 2 ranks" in _text_of(cells["both"])
     assert "Distributed over 2 ranks" in _text_of(cells["train"])

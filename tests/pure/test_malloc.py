@@ -62,6 +62,11 @@ def test_what_the_user_set_wins(variables: dict[str, str]) -> None:
     assert faults > 1_000
 
 
+def test_any_choice_of_the_user_counts() -> None:
+    assert not _steps("ours", GLIBC_TUNABLES="glibc.malloc.check=0:glibc.malloc.top_pad=131072")[0]
+    assert not _steps("ours", MALLOC_MMAP_MAX_="65536")[0]
+
+
 def test_another_setting_of_the_user_does_not_count() -> None:
     is_set, faults = _steps("ours", GLIBC_TUNABLES="glibc.malloc.hugetlb=1")
     assert is_set
