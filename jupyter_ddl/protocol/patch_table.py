@@ -201,6 +201,7 @@ PATCHES = (
     ),
     Declared("torch.autograd", ("backward",), Layer.RANK, "the wait for other ranks' gradients is timed"),
     Declared("torch._C._distributed_c10d.Work", ("wait",), Layer.RANK, "the wait in a collective is timed"),
+    Declared("torch.autograd.profiler", ("_disable_profiler",), Layer.RANK, "gloo's threads write into what it frees"),
     Declared(
         "torch.nn.parallel.distributed.DistributedDataParallel",
         ("__init__",),

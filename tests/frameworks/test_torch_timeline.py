@@ -84,7 +84,8 @@ def test_a_rank_that_is_late_is_named_with_step_and_tensor(
 
 def test_what_the_program_prints_is_all_that_a_recorded_cell_prints(torch_pair: Session) -> None:
     torch_pair.run(MODEL)
-    folder = paths.runs_dir() / torch_pair.run("train(2)\nprint('trained')", timeline=True).run
+    # More than is recorded.
+    folder = paths.runs_dir() / torch_pair.run("train(120)\nprint('trained')", timeline=True).run
     assert (folder / "rank-0.log").read_text() == "trained\n"
 
 
@@ -92,6 +93,18 @@ def test_a_cell_that_raised_leaves_none_and_the_next_is_recorded(torch_pair: Ses
     torch_pair.run(MODEL)
     with pytest.raises(RankError):
         torch_pair.run("train(2)\nraise ValueError('on all')", timeline=True)
+    run = torch_pair.run("train(4)", timeline=True).run
+    assert analyse_run(paths.runs_dir() / run, {}).steps == 3
+
+
+def test_a_cell_whose_collective_has_not_ended_has_none(torch_pair: Session) -> None:
+    torch_pair.run(MODEL)
+    begun = "train(2)\nif rank == 0:\n    work = dist.all_reduce(torch.ones(1), async_op=True)"
+    folder = paths.runs_dir() / torch_pair.run(begun, timeline=True).run
+    assert "one has not ended" in (folder / "rank-0.log").read_text()
+    assert [path.name for path in folder.glob("*trace*")] == ["rank-1.torch-trace.json"]
+    # Ranks that have entered different collectives make their groups again.
+    torch_pair.run(MODEL)
     run = torch_pair.run("train(4)", timeline=True).run
     assert analyse_run(paths.runs_dir() / run, {}).steps == 3
 

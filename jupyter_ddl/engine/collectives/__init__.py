@@ -6,6 +6,7 @@
 | `meeting_point` | the address at which ranks find each other, and the variables that say it |
 | `sockets` | this process's TCP connections, to end those of a blocked collective |
 | `gloo_threads` | the threads by which gloo receives: they do not interrupt those that compute |
+| `gloo_works` | a wait for what gloo has begun, before a profiler of torch's ends |
 | `release_thread` | the thread in which a blocked collective is ended |
 | `site` | the libraries that a site adds |
 | `patience` | a wait for ranks, which reports a stall |

@@ -22,7 +22,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.engine.collectives import gloo_threads, release_thread, sockets
+from jupyter_ddl.engine.collectives import gloo_threads, gloo_works, release_thread, sockets
 from jupyter_ddl.engine.collectives.library import Turn
 from jupyter_ddl.engine.collectives.stalls import Stalls
 from jupyter_ddl.engine.collectives.torch_counts import Counts
@@ -84,6 +84,7 @@ class TorchGroups:
         point.set_variables(world)
         groups = cls(world, point, shared_device)
         import_hooks.when_imported(_MODULE, groups._install)
+        import_hooks.when_imported("torch.autograd.profiler", gloo_works.install)
         return groups
 
     def begin_cell(self, turn: Turn) -> None:

@@ -1,0 +1,83 @@
+"""Waits for gloo's threads before a profiler of torch's ends, since they write into what it has recorded.
+
+gloo says that a collective is done, and then notes its end with the profiler, from a thread of its own. A profiler that
+is stopped between the two has given that memory back: gloo writes into what holds something else by then, and the rank
+crashes, at once or much later.
+
+Source: torch 2.7 to 2.13, torch/csrc/distributed/c10d/ProcessGroupGloo.cpp, AsyncWork::finishWorkGloo, runLoop.
+
+Runs on: every rank. Nothing here imports torch.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jupyter_ddl.host.patching import Layer, patch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+# A collective that another rank does not enter never ends.
+_LIMIT_S = 2.0
+_LOOK_S = 0.001
+_TASKS = Path("/proc/self/task")
+
+
+def install(profiler: ModuleType) -> None:
+    """Wait whenever a profiler ends, the program's own too.
+
+    Args:
+        profiler: torch.autograd.profiler.
+    """
+    patch(profiler, "_disable_profiler", _disable, Layer.RANK)
+
+
+def wait_ended() -> bool:
+    """Wait until all that gloo's threads have begun on this rank has ended.
+
+    Returns:
+        Whether it has, in two seconds.
+    """
+    c10d = sys.modules.get("torch.distributed.distributed_c10d")
+    if c10d is None or not c10d.is_initialized():
+        return True
+    due_s = time.monotonic() + _LIMIT_S
+    running = {int(task.name) for task in _TASKS.iterdir()} - {threading.get_native_id()}
+    while not (has_ended := _has_ended()):
+        # gloo's threads do not sleep between the end of a collective and what they note of it.
+        running = {thread for thread in running if _is_running(thread)}
+        if has_ended is None and not running:
+            break
+        if time.monotonic() > due_s:
+            return False
+        time.sleep(_LOOK_S)
+    return True
+
+
+def _disable(stock: Callable[[], Any]) -> Any:
+    wait_ended()
+    return stock()
+
+
+def _has_ended() -> bool | None:
+    """Return whether torch's own record says so; None where it keeps none, as before torch 2.8 or if it is off."""
+    dump = getattr(sys.modules["torch._C._distributed_c10d"], "_dump_fr_trace_json", None)
+    works = json.loads(dump()).get("entries") if dump is not None else None
+    return all(work["retired"] for work in works) if works else None
+
+
+def _is_running(thread: int) -> bool:
+    """Return whether a thread of this process computes, or waits for a core only. One that has ended does not."""
+    try:
+        status = (_TASKS / str(thread) / "stat").read_text()
+    except OSError:
+        return False
+    # The name, in brackets, may hold any character.
+    return status.rpartition(")")[2].split()[0] == "R"
