@@ -41,6 +41,8 @@ class HostTopologies:
         for rank, ready in sorted(ranks.items()):
             self._ranks.setdefault(ready.host, []).append(rank)
         self._found: dict[str, HostTopology] = {}
+        # Of all that was found: each cell asks.
+        self._record: dict[str, Any] | None = None
 
     def ask(self) -> None:
         """Ask one rank of each host, without waiting."""
@@ -51,6 +53,7 @@ class HostTopologies:
         if isinstance(event, HostDescribed):
             with self._changed:
                 self._found[event.host] = event.topology
+                self._record = None
                 self._changed.notify_all()
 
     def wait(self, timeout_s: float = ANSWER_S) -> dict[str, HostTopology | None]:
@@ -70,4 +73,6 @@ class HostTopologies:
     def record(self) -> dict[str, Any]:
         """Return what is known by now, as a run's record has it."""
         with self._changed:
-            return topology_record({host: self._found[host] for host in self._ranks if host in self._found})
+            if self._record is None:
+                self._record = topology_record({host: self._found[host] for host in self._ranks if host in self._found})
+            return self._record

@@ -145,7 +145,7 @@ class StackLooks(Answers):
     def _cell(self, rank: int) -> list[str]:
         """Return the lines of the notebook's cell that a rank runs, empty ones in place of those above the code."""
         try:
-            folder = Path(untrusted_files.read_bytes(self._file(rank, RUN_NOTE)).decode())
+            folder = Path(untrusted_files.read_bytes(self._file(rank, RUN_NOTE)).decode().partition("\n")[0])
             lines = untrusted_files.read_bytes(folder / "cell.py").decode("utf-8", errors="surrogatepass").splitlines()
             options = untrusted_files.read_object(folder / "run.json").get("options")
         except (OSError, ValueError):

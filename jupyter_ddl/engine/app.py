@@ -154,6 +154,8 @@ class RankEngine(IPEngine):
             # Another engine holds our id: this connection file is not this world's.
             self.log.fatal("Rank %i was given engine id %i", self.world.rank, self.id)
             self.exit(1)
+        # ipykernel notes four messages of each request for debugging, which traitlets has made before it drops them.
+        self.log.setLevel(self.log_level)
         kernel, shell = self.kernel, self.kernel.shell
         run_files = RunFiles(self.world.rank)
         emit = Journal(self.world.rank, Emitter(self.session, iopub_socket), run_files, self.folder)

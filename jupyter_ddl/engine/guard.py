@@ -15,7 +15,6 @@ from contextlib import contextmanager, nullcontext, suppress
 from time import time
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.engine import late_variables
 from jupyter_ddl.engine.cell_failure import CellFailure
 from jupyter_ddl.engine.cells import Cell
 from jupyter_ddl.engine.collectives.library import Turn
@@ -170,7 +169,7 @@ class Guard:
     async def _outcome(self, request: RunCell) -> BaseException | None:
         """Return what the cell raised, or None."""
         self._failure.begin()
-        before = self._state.variables.snapshot()
+        self._state.variables.snapshot()
         late: InvalidInput | None = None
         # A profiler may start first.
         with self._capture.starting() if request.options.timeline else nullcontext():
@@ -181,7 +180,7 @@ class Guard:
                 result = await self._execute(request)
             finally:
                 self._interrupts.disarm()
-                late = late_variables.put_back(before)
+                late = self._state.variables.put_back()
             if result.success and late is not None:
                 raise late
         except (Exception, KeyboardInterrupt, asyncio.CancelledError) as error:  # noqa: BLE001  the cell must end with it
@@ -262,6 +261,7 @@ class Guard:
         except Exception:  # noqa: BLE001  what an input transformer raises is the cell's error: IPython reports it
             transformed, problem = code, sys.exc_info()
         if not shell.should_run_async(code, transformed_cell=transformed, preprocessing_exc_tuple=problem):
+            shell.transformed = None if problem else (code, transformed)
             result = shell.run_cell(code, store_history=True)
             # Other ranks may wait for one that raised in %%capture, too.
             result.error_in_exec, shell.captured_error = result.error_in_exec or shell.captured_error, None

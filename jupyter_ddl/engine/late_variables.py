@@ -47,16 +47,22 @@ class LateVariables:
 
     def __init__(self) -> None:
         self._before: dict[str, str | None] = {}
+        # All of the process's, and whether Keras was there: where both are as they were, nothing need be looked up.
+        self._environment: dict[bytes, bytes] | None = None
+        self._had_keras = False
         # Whether the rank imports Keras before the first cell; where it does not, a cell may choose the backend first.
         self.imports_keras = True
 
-    def snapshot(self) -> dict[str, str | None]:
-        """Return the variables' values now, and keep them for `check`."""
+    def snapshot(self) -> None:
+        """Note the variables' values now, for `check` and `put_back`."""
+        environment, has_keras = _environment(), "keras" in sys.modules
+        if environment is not None and (environment, has_keras) == (self._environment, self._had_keras):
+            return
+        self._environment, self._had_keras = environment, has_keras
         names = _watched()
-        if not self.imports_keras and "keras" not in sys.modules:
+        if not self.imports_keras and not has_keras:
             names = [name for name in names if not name.startswith(_OF_KERAS)]
         self._before = {name: os.environ.get(name) for name in names}
-        return self._before
 
     def check(self) -> None:
         """Raise if the cell has set one of them so far; `fit` calls this before it trains.
@@ -64,12 +70,26 @@ class LateVariables:
         Raises:
             InvalidInput: as `put_back` says.
         """
-        if self._before and (late := put_back(self._before)) is not None:
+        if self._before and (late := self.put_back()) is not None:
             raise late
 
+    def put_back(self) -> InvalidInput | None:
+        """Undo what was changed since `snapshot`; return the error that says so, or None where nothing was."""
+        if self._environment is not None and self._environment == _environment():
+            return None
+        return _put_back(self._before)
 
-def put_back(before: dict[str, str | None]) -> InvalidInput | None:
-    """Undo what a cell changed since `before`; return the error that says so, or None where it changed nothing."""
+
+def _environment() -> dict[bytes, bytes] | None:
+    """Return a copy of the process's variables, which is made in C; None where a cell has replaced `os.environ`.
+
+    Source: CPython 3.10 to 3.13, Lib/os.py, class _Environ.
+    """
+    data = getattr(os.environ, "_data", None)
+    return dict(data) if isinstance(data, dict) else None
+
+
+def _put_back(before: dict[str, str | None]) -> InvalidInput | None:
     changed = {
         name: os.environ.get(name)
         for name in {**before, **dict.fromkeys(_watched())}

@@ -130,10 +130,10 @@ class Foundations:
         if self._recursion() < self._recursion_limit:
             self._set_recursion_limit(self._recursion_limit)
             changed.append("sys.setrecursionlimit")
-        gone = [name for name in self._modules if name not in sys.modules]
-        for name in gone:
-            sys.modules[name] = self._modules[name]
-        if gone:
+        # In C: each cell asks for a thousand.
+        if not self._modules.keys() <= sys.modules.keys():
+            for name in self._modules.keys() - sys.modules.keys():
+                sys.modules[name] = self._modules[name]
             changed.append("sys.modules")
         replaced = [used for used in self._used if not self._is_as_it_was(used)]
         if replaced:

@@ -35,6 +35,7 @@ class RankShell(ZMQInteractiveShell):
     Attributes:
         traceback_lines: of the last exception that IPython showed.
         captured_error: what the code of %%capture has raised in this cell.
+        transformed: a cell that is about to run, and its code as Python; None where it is not known yet.
         when_raised: called when a cell's own code has raised, before its traceback is formatted; returns whether
             Python's own, plain traceback will do. None before the guard is there.
     """
@@ -45,6 +46,7 @@ class RankShell(ZMQInteractiveShell):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         self.traceback_lines: list[str] = []
         self.captured_error: BaseException | None = None
+        self.transformed: tuple[str, str] | None = None
         self.when_raised: Callable[[BaseException | None], bool] | None = None
         super().__init__(*arguments, **options)
 
@@ -99,6 +101,11 @@ class RankShell(ZMQInteractiveShell):
         except SystemExit as status:
             if status.code:
                 raise
+
+    def transform_cell(self, raw_cell: str) -> str:
+        """Return a cell's code as Python; once what `transformed` has for it, since IPython's `run_cell` asks again."""
+        known, self.transformed = self.transformed, None
+        return known[1] if known is not None and known[0] is raw_cell else super().transform_cell(raw_cell)
 
     def run_cell(self, *arguments: Any, **options: Any) -> Any:
         """Run code as a cell, and note what it raises in %%capture, which ends well all the same."""

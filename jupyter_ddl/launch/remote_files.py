@@ -57,7 +57,8 @@ for turn in 1 2 3 4 5 6 7 8 9 10; do
     pending=
     for note in {APART_LOG}/rank-*.{RUN_NOTE}; do
         rank=${{note#{APART_LOG}/rank-}}
-        file=$(cat "$note")/rank-${{rank%.{RUN_NOTE}}}
+        IFS= read -r folder <"$note"
+        file=$folder/rank-${{rank%.{RUN_NOTE}}}
         [ -f "$file.{LOG}" ] && [ ! -f "$file.{ENDED}" ] && pending=1
     done
     [ -n "$pending" ] || break

@@ -6,7 +6,6 @@ import os
 
 import pytest
 
-from jupyter_ddl.engine import late_variables
 from jupyter_ddl.engine.late_variables import LateVariables
 from jupyter_ddl.errors import InvalidInput
 
@@ -70,9 +69,19 @@ def test_what_does_no_harm_is_a_warning(variables: LateVariables, capsys: pytest
 
 def test_what_was_there_before_comes_back(variables: LateVariables, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOROVOD_RANK", "3")
-    before = variables.snapshot()
+    variables.snapshot()
     del os.environ["HOROVOD_RANK"]
-    error = late_variables.put_back(before)
+    error = variables.put_back()
     assert error is not None
     assert "Received: HOROVOD_RANK=, set in a cell (put back)" in str(error)
     assert os.environ["HOROVOD_RANK"] == "3"
+
+
+def test_it_is_noticed_where_a_cell_replaces_all_of_them(
+    variables: LateVariables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "environ", {**os.environ, "XLA_FLAGS": "--a"})
+    assert "XLA_FLAGS=--a" in str(variables.put_back())
+    assert "XLA_FLAGS" not in os.environ
+    variables.snapshot()
+    assert variables.put_back() is None

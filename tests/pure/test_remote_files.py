@@ -34,7 +34,7 @@ def there(tmp_path: Path) -> Path:
         (folder / "runs" / run).mkdir(parents=True)
         (folder / "runs" / run / "rank-1.log").write_text(f"of {run}\n" * 100_000)
     (folder / "log").mkdir()
-    (folder / "log" / "rank-1.run").write_text(str(folder / "runs/new"))
+    (folder / "log" / "rank-1.run").write_text(f"{folder}/runs/new\n")
     (folder / "log" / "rank-1.process").write_text("{}")
     return folder
 
@@ -128,7 +128,7 @@ def test_runs_that_end_are_brought_in_the_background(tmp_path: Path, there: Path
     assert files.wait(30)
     assert (here / "new/rank-1.log").read_text() == "of new\n" * 100_000
     # When a later run has begun the one before is moved.
-    (there / "log/rank-1.run").write_text(str(there / "runs/other"))
+    (there / "log/rank-1.run").write_text(f"{there}/runs/other\n")
     files.bring_soon("other")
     assert files.wait(30)
     assert sorted(path.name for path in (there / "runs").iterdir()) == ["other"]
