@@ -70,7 +70,7 @@ class LastWords:
         line = os.fsencode(f"{folder or ''}\n")
         try:
             # In place: a file that replaces another costs up to a millisecond of the disk's journal in each cell. The
-            # line is there at once, and whoever reads meanwhile, or after a kill, takes the first.
+            # line is written at once, and a reader takes the first one only, also after a kill between the two calls.
             note = os.open(self._note, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, files.PRIVATE)
             try:
                 os.pwrite(note, line, 0)

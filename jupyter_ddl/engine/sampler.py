@@ -1,14 +1,18 @@
 """Sends a MetricsSample once a second, or as often as was asked for, while a cell runs.
 
+One thread serves all cells, and no cell wakes it that is over before it is due: to start a thread and read the system's
+counters costs more than a short cell.
+
 Runs on: every rank, in a thread of its own.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 from contextlib import suppress
-from dataclasses import asdict
-from time import time
+from dataclasses import asdict, dataclass
+from time import monotonic, process_time, time
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -28,6 +32,25 @@ if TYPE_CHECKING:
 
 # A driver that hangs must not delay the cell's end.
 _END_S = 2.0
+# From when on the system's counters are read, whose growth is a rate.
+_RATES_FROM_S = 0.1
+
+
+@dataclass(eq=False)
+class _Turn:
+    """The samples of one run.
+
+    Attributes:
+        every_s: how often, in seconds.
+        began_s: when it began, in seconds of `monotonic`.
+        due_s: when the thread is to look next, likewise.
+        has_rates: the counters were read once.
+    """
+
+    every_s: float
+    began_s: float
+    due_s: float
+    has_rates: bool = False
 
 
 class Sampler:
@@ -56,8 +79,14 @@ class Sampler:
         self._knows_gpu = False
         self._run = ""
         self._is_told = False
-        self._stop: threading.Event | None = None
+        self._cpu_s = self._cpu_at_s = 0.0
         self._thread: threading.Thread | None = None
+        self._turn: _Turn | None = None
+        self._changed = threading.Condition()
+        # When the thread wakes by itself.
+        self._wakes_s = math.inf
+        # Held while the thread looks.
+        self._looking = threading.Lock()
 
     def begin(self, run: str, every_s: float | None, steps: str | None = None) -> None:
         """Sample from here on, until `end`.
@@ -74,50 +103,81 @@ class Sampler:
         if every_s is None:
             return
         self._meter.epochs.begin(self._send_epoch)
-        self._stop = threading.Event()
-        thread = threading.Thread(
-            target=self._sample_until, args=(self._stop, every_s), name="jupyter_ddl sampler", daemon=True
-        )
+        self._cpu_s, self._cpu_at_s = process_time(), monotonic()
         try:
-            thread.start()
+            self._start()
         except Exception as error:  # noqa: BLE001  an earlier cell has left no room for a thread: this one has no figures
             self._tell(error)
-        else:
-            self._thread = thread
+            return
+        began_s = monotonic()
+        with self._changed:
+            self._turn = _Turn(every_s, began_s, began_s + min(every_s, _RATES_FROM_S))
+            if self._turn.due_s < self._wakes_s:
+                self._changed.notify()
 
     def end(self) -> None:
         """Send what the training did since the last sample, and stop. Safe to call twice."""
         self._meter.parameters.end()
         self._meter.epochs.end()
         self._meter.step_times.end()
-        if self._stop is None or self._thread is None:
+        with self._changed:
+            turn, self._turn = self._turn, None
+        if turn is None:
             return
-        self._stop.set()
-        self._thread.join(_END_S)
-        self._stop = self._thread = None
+        hangs = not self._looking.acquire(timeout=_END_S)
+        if not hangs:
+            self._looking.release()
         try:
             reading = self._meter.read()
         except Exception as error:  # noqa: BLE001  as in _send
             self._tell(error)
             return
         if reading is not None:
-            self._send(reading)
+            self._send(reading, asks_driver=not hangs, has_rates=turn.has_rates and not hangs)
 
-    def _sample_until(self, stop: threading.Event, every_s: float) -> None:
-        # The first calls only set the start of the interval; where one fails, the next one reports it.
-        with suppress(Exception):
-            self._process.cpu_percent()
-            self._read_links()
-            self._read_gpu()
-        while not stop.wait(every_s):
-            try:
-                self._send(self._meter.read())
-            except Exception as error:  # noqa: BLE001  as in _send
-                self._tell(error)
+    def _start(self) -> None:
+        """Start the thread, where it does not run: an earlier cell may have replaced what it waits with."""
+        if self._thread is None or not self._thread.is_alive():
+            self._wakes_s = math.inf
+            thread = threading.Thread(target=self._serve, name="jupyter_ddl sampler", daemon=True)
+            thread.start()
+            self._thread = thread
 
-    def _send(self, reading: TrainingReading | None) -> None:
+    def _serve(self) -> None:
+        while True:
+            turn = self._due()
+            with self._looking:
+                if turn is self._turn:
+                    self._look(turn)
+
+    def _due(self) -> _Turn:
+        """Wait until a run's samples are due, and return them."""
+        with self._changed:
+            while True:
+                turn, now_s = self._turn, monotonic()
+                if turn is not None and turn.due_s <= now_s:
+                    turn.due_s = now_s + turn.every_s
+                    return turn
+                self._wakes_s = math.inf if turn is None else turn.due_s
+                self._changed.wait(None if turn is None else turn.due_s - now_s)
+
+    def _look(self, turn: _Turn) -> None:
+        if not turn.has_rates:
+            turn.has_rates = True
+            # Of one call alone nothing is known; where it fails, the next one reports it.
+            with suppress(Exception):
+                self._read_links()
+                self._read_gpu()
+            turn.due_s = max(turn.began_s + turn.every_s, monotonic() + turn.every_s / 2)
+            return
         try:
-            self._emit(self._sample(reading))
+            self._send(self._meter.read())
+        except Exception as error:  # noqa: BLE001  as in _send
+            self._tell(error)
+
+    def _send(self, reading: TrainingReading | None, *, asks_driver: bool = True, has_rates: bool = True) -> None:
+        try:
+            self._emit(self._sample(reading, asks_driver=asks_driver, has_rates=has_rates))
         except OSError:
             # A process that can open no more files has no figures; its cell continues, and ends.
             return
@@ -143,19 +203,26 @@ class Sampler:
             with suppress(Exception):
                 self._emit(OutputChunk(self._run, self._rank, "stderr", text))
 
-    def _sample(self, reading: TrainingReading | None) -> MetricsSample:
-        with self._process.oneshot():
-            cpu_pct, rss_bytes = self._process.cpu_percent(), self._process.memory_info().rss
+    def _sample(
+        self, reading: TrainingReading | None, *, asks_driver: bool = True, has_rates: bool = True
+    ) -> MetricsSample:
         return MetricsSample(
             self._run,
             self._rank,
             time(),
-            cpu_pct=cpu_pct,
-            rss_bytes=rss_bytes,
+            cpu_pct=self._cpu_pct(),
+            rss_bytes=self._process.memory_info().rss,
             **(_fields(reading) if reading is not None else {}),
-            **asdict(self._read_gpu()),
-            **self._read_links(),
+            **asdict(self._read_gpu() if asks_driver else GpuReading()),
+            **(self._read_links() if has_rates else {}),
         )
+
+    def _cpu_pct(self) -> float:
+        """Return how busy this process was since the run began, or since the last call: 100 is one core."""
+        cpu_s, at_s = process_time(), monotonic()
+        used_s, passed_s = cpu_s - self._cpu_s, at_s - self._cpu_at_s
+        self._cpu_s, self._cpu_at_s = cpu_s, at_s
+        return round(100 * used_s / passed_s, 1) if passed_s > 0 else 0.0
 
     def _read_links(self) -> dict[str, Any]:
         return self._links.read() if self._links is not None else {}

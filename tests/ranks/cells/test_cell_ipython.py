@@ -56,6 +56,15 @@ def test_await(session):
     )
 
 
+def test_an_input_transformer_is_called_once_a_cell(session):
+    note = "calls = []\ndef note(lines):\n    calls.append(lines)\n    return lines\n"
+    session.run(note + "get_ipython().input_transformers_post.append(note)")
+    assert values(session, "len(calls)") == on_all(session, "1")
+    session.run("import asyncio\nawait asyncio.sleep(0)")
+    assert values(session, "len(calls)") == on_all(session, "3")
+    session.run("get_ipython().input_transformers_post.remove(note)")
+
+
 def test_a_task_lives_on_between_cells(session):
     session.run("import asyncio\ntask = asyncio.ensure_future(asyncio.sleep(0.01, 'done'))")
     assert values(session, "await task") == on_all(session, "'done'")
