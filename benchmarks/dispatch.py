@@ -2,7 +2,8 @@
 
 Our ranks have imported TensorFlow and used Horovod, as in a training session; ipyparallel's engines have loaded
 neither. Both magics run in this process's IPython, one cell after another. The ranks of both clusters live side by
-side; a batch of cells on one is followed by a batch on the other.
+side; a batch of cells on one is followed by a batch on the other. No ranks stand by: their imports would take the cores
+from the first pairs.
 
 Neither cell enters a collective, so Horovod stays at rest. The line has rows under "also", which are not judged: a
 cell that runs nothing, and one that names Horovod, for which it is initialised on all ranks.
@@ -79,7 +80,7 @@ def batch(shell: Any, magic: str, code: str) -> list[float]:
 @contextmanager
 def our_ranks(shell: Any, n: int) -> Iterator[None]:
     """Hold ranks of ours on which Horovod has been used."""
-    shell.run_line_magic("ddl", f"start -n {n} --name bench-{os.getpid()}")
+    shell.run_line_magic("ddl", f"start -n {n} --name bench-{os.getpid()} --standby never")
     try:
         shell.run_cell_magic("distributed", "", USE_HOROVOD)
         yield
