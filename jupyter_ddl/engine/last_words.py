@@ -12,6 +12,10 @@ from __future__ import annotations
 import os
 import subprocess
 from contextlib import suppress
+
+# Bound here: a cell may have replaced them in the module that this is.
+from os import close, fsencode, ftruncate, pwrite
+from os import open as open_descriptor
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.host import files
@@ -67,16 +71,16 @@ class LastWords:
 
     def belong_to(self, folder: str | None) -> None:
         """Send the last words to another run's folder; nowhere where it is None, or where it cannot be noted."""
-        line = os.fsencode(f"{folder or ''}\n")
+        line = fsencode(f"{folder or ''}\n")
         try:
             # In place: a file that replaces another costs up to a millisecond of the disk's journal in each cell. The
             # line is written at once, and a reader takes the first one only, also after a kill between the two calls.
-            note = os.open(self._note, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, files.PRIVATE)
+            note = open_descriptor(self._note, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, files.PRIVATE)
             try:
-                os.pwrite(note, line, 0)
-                os.ftruncate(note, len(line))
+                pwrite(note, line, 0)
+                ftruncate(note, len(line))
             finally:
-                os.close(note)
+                close(note)
         except OSError:
             # Last words are of a rank that dies, and this one will run a cell. An earlier run's log must not get them.
             with suppress(OSError):

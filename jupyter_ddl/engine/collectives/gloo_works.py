@@ -4,7 +4,7 @@ gloo says that a collective is done, and then notes its end with the profiler, f
 is stopped between the two has given that memory back: gloo writes into what holds something else by then, and the rank
 crashes, at once or much later.
 
-Source: torch 2.7 to 2.13, torch/csrc/distributed/c10d/ProcessGroupGloo.cpp, AsyncWork::finishWorkGloo, runLoop.
+Source: torch 2.13, torch/csrc/distributed/c10d/ProcessGroupGloo.cpp, AsyncWork::finishWorkGloo, runLoop.
 
 Runs on: every rank. Nothing here imports torch.
 """
@@ -67,10 +67,13 @@ def _disable(stock: Callable[[], Any]) -> Any:
 
 
 def _has_ended() -> bool | None:
-    """Return whether torch's own record says so; None where it keeps none, as before torch 2.8 or if it is off."""
+    """Return whether torch's own record says so; None where it keeps none, as in torch 2.7."""
     dump = getattr(sys.modules["torch._C._distributed_c10d"], "_dump_fr_trace_json", None)
     works = json.loads(dump()).get("entries") if dump is not None else None
-    return all(work["retired"] for work in works) if works else None
+    if not works:
+        return None
+    # Other backends may note theirs there, too.
+    return all(work["retired"] for work in works if work["profiling_name"].startswith("gloo:"))
 
 
 def _is_running(thread: int) -> bool:
