@@ -103,13 +103,13 @@ class Sampler:
         if every_s is None:
             return
         self._meter.epochs.begin(self._send_epoch)
-        self._cpu_s, self._cpu_at_s = process_time(), monotonic()
+        began_s = monotonic()
+        self._cpu_s, self._cpu_at_s = process_time(), began_s
         try:
             self._start()
         except Exception as error:  # noqa: BLE001  an earlier cell has left no room for a thread: this one has no figures
             self._tell(error)
             return
-        began_s = monotonic()
         with self._changed:
             self._turn = _Turn(every_s, began_s, began_s + min(every_s, _RATES_FROM_S))
             if self._turn.due_s < self._wakes_s:
@@ -156,20 +156,20 @@ class Sampler:
             while True:
                 turn, now_s = self._turn, monotonic()
                 if turn is not None and turn.due_s <= now_s:
-                    turn.due_s = now_s + turn.every_s
                     return turn
                 self._wakes_s = math.inf if turn is None else turn.due_s
                 self._changed.wait(None if turn is None else turn.due_s - now_s)
 
     def _look(self, turn: _Turn) -> None:
+        now_s = monotonic()
         if not turn.has_rates:
-            turn.has_rates = True
+            turn.has_rates, turn.due_s = True, max(turn.began_s + turn.every_s, now_s + turn.every_s / 2)
             # Of one call alone nothing is known; where it fails, the next one reports it.
             with suppress(Exception):
                 self._read_links()
                 self._read_gpu()
-            turn.due_s = max(turn.began_s + turn.every_s, monotonic() + turn.every_s / 2)
             return
+        turn.due_s = now_s + turn.every_s
         try:
             self._send(self._meter.read())
         except Exception as error:  # noqa: BLE001  as in _send

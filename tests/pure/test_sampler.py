@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -77,8 +78,10 @@ def test_a_long_cell_is_sampled_after_short_ones(sampler: Sampler, events: list[
     sampler.begin("long", 0.05)
     wait_until(lambda: len(events) >= 3)
     sampler.end()
-    time.sleep(0.2)
     made = len(events)
+    # The thread has seen that the run has ended, and waits for another.
+    wait_until(lambda: sampler._wakes_s == math.inf)
+    assert len(events) == made
     assert {event.run for event in events} == {"long"}
     assert all(event.network_sent_bytes_per_s == 1.0 for event in events)
     sampler.begin("next", 0.05)

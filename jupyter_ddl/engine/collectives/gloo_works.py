@@ -15,9 +15,11 @@ import json
 import sys
 import threading
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psutil
+
+from jupyter_ddl.engine.collectives import gloo_threads
 from jupyter_ddl.host.patching import Layer, patch
 
 if TYPE_CHECKING:
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
 # A collective that another rank does not enter never ends.
 _LIMIT_S = 2.0
 _LOOK_S = 0.001
-_TASKS = Path("/proc/self/task")
 
 
 def install(profiler: ModuleType) -> None:
@@ -49,7 +50,7 @@ def wait_ended() -> bool:
     if c10d is None or not c10d.is_initialized():
         return True
     due_s = time.monotonic() + _LIMIT_S
-    running = {int(task.name) for task in _TASKS.iterdir()} - {threading.get_native_id()}
+    running = gloo_threads.running() - {threading.get_native_id()}
     while not (has_ended := _has_ended()):
         # gloo's threads do not sleep between the end of a collective and what they note of it.
         running = {thread for thread in running if _is_running(thread)}
@@ -79,8 +80,6 @@ def _has_ended() -> bool | None:
 def _is_running(thread: int) -> bool:
     """Return whether a thread of this process computes, or waits for a core only. One that has ended does not."""
     try:
-        status = (_TASKS / str(thread) / "stat").read_text()
-    except OSError:
+        return bool(psutil.Process(thread).status() == psutil.STATUS_RUNNING)
+    except psutil.NoSuchProcess:
         return False
-    # The name, in brackets, may hold any character.
-    return status.rpartition(")")[2].split()[0] == "R"
