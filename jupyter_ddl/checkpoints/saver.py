@@ -6,6 +6,7 @@ Runs on: every rank.
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import keras
@@ -77,10 +78,13 @@ class Saver(keras.callbacks.Callback):
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
         """Save."""
         own = self._variables.values_that_differ(gathered)
-        self._variables.collect()
-        all_draws = gathered({"began": self._began, "now": rng_state.state()})
-        if hvd.rank() != 0:
-            return
+        with self._variables.whole():
+            all_draws = gathered({"began": self._began, "now": rng_state.state()})
+            if hvd.rank() == 0:
+                self._write(epoch, own, all_draws)
+
+    def _write(self, epoch: int, own: dict[int, dict[int, Any]], all_draws: list[dict[str, Any]]) -> None:
+        """Write a checkpoint. Runs on rank 0."""
         best = callback_state.best_weights_of(self._others)
         contents = archive.Contents(
             epoch=epoch + 1,
@@ -122,12 +126,15 @@ class Saver(keras.callbacks.Callback):
                 "Name another folder, or delete this one to start over.",
             )
         read = archive.reader(found.path, contents.variables) if hvd.rank() == 0 else _unread
-        for number in range(len(variables.all)):
-            variables.receive(number, read)
+        places = variables.places_in(contents.variables)
+        for number, place in sorted(places.items()):
+            variables.receive(number, partial(read, place))
         own, best = from_rank_0(lambda: (archive.read_own(found.path), archive.read_best(found.path)))
         # Ranks that were not there before get rank 0's values (BatchNormalization's averages, random states).
-        for number, value in own.get(hvd.rank(), {}).items():
-            variables.assign(number, value)
+        of_this_rank = own.get(hvd.rank(), {})
+        for number, place in places.items():
+            if place in of_this_rank:
+                variables.assign(number, of_this_rank[place])
         callback_state.put_back(self._others, contents.counters, best)
         pass_over(self._data, max(0, found.epoch - self._first_epoch))
         if contents.world_size == hvd.size():

@@ -6,6 +6,7 @@ Runs on: every rank.
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import keras
@@ -15,15 +16,17 @@ from jupyter_ddl.checkpoints.archive import Described, numpy_dtype
 from jupyter_ddl.training.backends import hvd, ops
 from jupyter_ddl.training.consistency.comparison import digest
 from jupyter_ddl.training.optimizer.distribution import accumulation_of, is_distributed, local_variables_of
-from jupyter_ddl.training.optimizer.extra_variables import saved_with
+from jupyter_ddl.training.optimizer.extra_variables import RATE_FACTOR, WARMUP_EPOCHS, saved_with
 from jupyter_ddl.training.optimizer.learning_rate import inner
 from jupyter_ddl.training.optimizer.sharding import WholeVariable, whole_variables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 # Keras numbers objects without a name, and continues to count when a cell runs again.
 _NUMBER = re.compile(r"_\d+(?=[_/]|$)")
+# Each fit sets them for its own ranks.
+_OF_SEVERAL_RANKS = (RATE_FACTOR, WARMUP_EPOCHS)
 
 
 class Variables:
@@ -55,11 +58,14 @@ class Variables:
             may_differ |= {id(variable) for variable in of_optimizer}
         self._may_differ = [number for number, each in enumerate(self.all) if id(each) in may_differ]
 
-    def collect(self) -> None:
-        """Have rank 0 hold what is sharded whole, to be read once. Collective: every rank must call this."""
+    @contextmanager
+    def whole(self) -> Iterator[None]:
+        """Have rank 0 hold what is sharded whole, to be read once in the block. Collective: every rank enters it."""
         for variable in self.all:
             if isinstance(variable, WholeVariable):
                 variable.collect()
+        with ops.whole_on_first_rank(self.all):
+            yield
 
     def values_that_differ(self, gather: Callable[[Any], list[Any]]) -> dict[int, dict[int, Any]]:
         """Return, by rank but for rank 0, the values that differ from rank 0's, by the variable's number.
@@ -79,10 +85,14 @@ class Variables:
         return dict(enumerate(everyone[1:], start=1))
 
     def difference(self, saved: Sequence[Described]) -> str | None:
-        """Return how a checkpoint's variables differ from these; None where they are of such a model."""
-        if len(saved) != len(self.described):
+        """Return how a checkpoint's variables differ from these; None where they are of such a model.
+
+        Those that only several ranks have may be on either side alone: another number of ranks resumes it too.
+        """
+        pairs = list(zip(_of_any_ranks(saved), _of_any_ranks(self.described), strict=False))
+        if len(pairs) < max(len(_of_any_ranks(saved)), len(_of_any_ranks(self.described))):
             return f"{len(saved)} variables, where this model and its optimizer have {len(self.described)}"
-        for theirs, ours in zip(saved, self.described, strict=True):
+        for theirs, ours in ((saved[place], self.described[number]) for place, number in pairs):
             if (_unnumbered(theirs.name), theirs.shape, theirs.dtype) != (
                 _unnumbered(ours.name),
                 ours.shape,
@@ -91,20 +101,33 @@ class Variables:
                 return f"{theirs}, where this model has {ours}"
         return None
 
+    def places_in(self, saved: Sequence[Described]) -> dict[int, int]:
+        """Return, by the number of each of these variables, its number in a checkpoint that has it.
+
+        Args:
+            saved: the checkpoint's, of which `difference` returned None.
+        """
+        places = dict(zip(_of_any_ranks(self.described), _of_any_ranks(saved), strict=True))
+        by_name = {each.name: place for place, each in enumerate(saved) if each.name in _OF_SEVERAL_RANKS}
+        for number, each in enumerate(self.described):
+            if each.name in by_name:
+                places[number] = by_name[each.name]
+        return places
+
     def assign(self, number: int, value: Any) -> None:
         """Set a variable."""
         self.all[number].assign(value)
 
-    def receive(self, number: int, read: Callable[[int], Any]) -> None:
+    def receive(self, number: int, read: Callable[[], Any]) -> None:
         """Set a variable to what rank 0 reads. Collective: every rank must call this.
 
         Args:
             number: the variable's.
-            read: from the checkpoint; called on rank 0 only.
+            read: returns its value in the checkpoint; called on rank 0 only.
         """
         variable, described = self.all[number], self.described[number]
         dtype = numpy_dtype(described.dtype)
-        value = read(number) if hvd.rank() == 0 else np.zeros(described.shape, dtype)
+        value = read() if hvd.rank() == 0 else np.zeros(described.shape, dtype)
         # As bytes: Horovod has no uint32, which random states are.
         flat = np.frombuffer(np.ascontiguousarray(value).tobytes(), np.uint8).copy()
         if flat.size:
@@ -116,6 +139,11 @@ def _described(variable: Any) -> Described:
     name = variable.path if isinstance(variable, keras.Variable | WholeVariable) else variable.name.partition(":")[0]
     dtype = keras.backend.standardize_dtype(variable.dtype)
     return Described(name, tuple(variable.shape), dtype)
+
+
+def _of_any_ranks(described: Sequence[Described]) -> list[int]:
+    """Return the numbers of the variables that a model and its optimizer have on any number of ranks."""
+    return [number for number, each in enumerate(described) if each.name not in _OF_SEVERAL_RANKS]
 
 
 def _unnumbered(name: str) -> str:

@@ -11,6 +11,7 @@ are spread over them, and JAX's compiler adds the exchange: a step computes what
 | `processes` | JAX's processes, Keras's distribution, and the seed of a cell with `--auto` |
 | `batches` | how a batch is spread over the ranks; ranks whose batches differ are found |
 | `arrays` | variables as arrays of all processes; weights that differ are found |
+| `sharding` | which variables `--memory shard-all` divides, and how |
 | `wrapped_methods` | what is wrapped of Keras, and which calls are refused |
 | `saving` | rank 0 writes a model's file, and waits for none |
 | `callbacks` | which callbacks a rank runs; what a training reports |
@@ -26,9 +27,13 @@ from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host import import_hooks
+from jupyter_ddl.protocol.cell_options import GLOBAL
+from jupyter_ddl.protocol.memory_options import SHARD_ALL
 
 if TYPE_CHECKING:
     from jupyter_ddl.engine.cells import Cell
+    from jupyter_ddl.protocol.cell_options import AutoOptions
+    from jupyter_ddl.protocol.memory_options import MemoryOptions
 
 JAX = "jax"
 
@@ -52,14 +57,27 @@ def _begin(backend: str, running: Cell) -> None:
 
     if backend != JAX or run_context.current() is not running:
         return
-    if running.options.memory is not None:
-        raise InvalidInput(
-            "--memory changes trainings of Keras on TensorFlow and PyTorch.",
-            f"--memory {running.options.memory}, with Keras on JAX",
-            "Leave it out, and use keras.RematScope, keras.config.set_dtype_policy, gradient_accumulation_steps of the "
-            "optimizer or keras.distribution (docs/memory.md).",
-        )
+    memory = running.options.memory
+    _check_memory(memory, running.options.auto)
     from jupyter_ddl.jax_training import batches, processes
 
     batches.begin()
-    processes.begin(running.options.auto)
+    processes.begin(running.options.auto, shards=memory is not None and memory.shard_all)
+
+
+def _check_memory(memory: MemoryOptions | None, auto: AutoOptions | None) -> None:
+    if memory is None:
+        return
+    if str(memory) != SHARD_ALL:
+        raise InvalidInput(
+            "--memory takes shard-all with Keras on JAX; its other words are for Keras on TensorFlow and PyTorch.",
+            f"--memory {memory}, with Keras on JAX",
+            "Write --memory shard-all, or use keras.RematScope, keras.config.set_dtype_policy or "
+            "gradient_accumulation_steps of the optimizer (docs/memory.md).",
+        )
+    if auto is None or auto.batch != GLOBAL:
+        raise InvalidInput(
+            "--memory shard-all shards the model of one program over all ranks, with Keras on JAX.",
+            "--memory shard-all without --auto --batch global",
+            "Add --auto --batch global.",
+        )

@@ -7,6 +7,7 @@ Runs on: every rank.
 
 from __future__ import annotations
 
+import weakref
 import zlib
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,11 @@ import numpy as np
 from keras.src.distribution import TensorLayout
 from keras.src.utils import jax_utils
 
+from jupyter_ddl.engine import rank_state
 from jupyter_ddl.errors import InvalidInput, RanksOutOfSync
 from jupyter_ddl.jax_training.processes import gathered
+from jupyter_ddl.jax_training.sharding import Sharded
+from jupyter_ddl.training.backends.jax_sharded import is_divided
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +41,28 @@ def distribute_tensor(stock: Callable[..., Any], tensor: Any, layout: Any) -> An
         or not _is_local(tensor)
     ):
         return stock(tensor, layout)
-    return of_all(np.asarray(tensor), sharding)
+    return _divided(np.asarray(tensor), sharding)
+
+
+class _Wholes:
+    """What this rank has divided: a checksum of the whole of each array, while it is there.
+
+    Ranks that divide different ones train a mixture of them, which no part shows.
+    """
+
+    def __init__(self) -> None:
+        self._noted: dict[int, tuple[weakref.ref[Any], int]] = {}
+
+    def note(self, array: Any, own: Any) -> None:
+        """Note an array that was made of this rank's own."""
+        # JAX's arrays have no hash.
+        number = id(array)
+        self._noted[number] = weakref.ref(array, lambda _: self._noted.pop(number, None)), _sum_of(own)
+
+    def sum_of(self, array: Any) -> int:
+        """Return the checksum of the whole; 0 where it is what a step or an initializer made on all ranks together."""
+        found, checksum = self._noted.get(id(array), (None, 0))
+        return checksum if found is not None and found() is array else 0
 
 
 def of_all(whole: Any, sharding: Any) -> Any:
@@ -48,6 +73,8 @@ def of_all(whole: Any, sharding: Any) -> Any:
 def make_global(model: Any) -> None:
     """Make variables of this process, or of processes that a release has ended, those of all processes.
 
+    Under `--memory shard-all` each rank keeps its part of them.
+
     Raises:
         InvalidInput: a variable cannot be read any more.
     """
@@ -55,15 +82,19 @@ def make_global(model: Any) -> None:
     for variable in variables_of(model):
         layout = variable._layout or distribution.get_variable_layout(variable)
         current = layout.device_mesh.backend_mesh.devices.flat[0] in jax.devices()
-        if not current:
+        if isinstance(distribution, Sharded):
+            # Also of a model that an earlier cell trained unsharded.
+            layout = distribution.sharded_layout(variable)
+        elif not current:
             layout = TensorLayout(layout.axes, distribution.device_mesh)
         value = variable.value
-        if current and not _is_local(value):
+        sharding = layout.backend_layout
+        if current and not _is_local(value) and value.sharding.is_equivalent_to(sharding, value.ndim):
             continue
         # What was compiled keeps the devices that it had.
         model.train_function = model.test_function = model.predict_function = None
         variable._layout = layout
-        variable._value = of_all(_read(value, variable.path), layout.backend_layout)
+        variable._value = _laid_out(value, variable.path, sharding)
 
 
 def is_global(model: Any) -> bool:
@@ -103,6 +134,22 @@ def variables_of(model: Any) -> list[Any]:
     return [each for each in found.values() if each._value is not None]
 
 
+def _laid_out(value: Any, path: str, sharding: Any) -> Any:
+    """Return a value in another sharding, of which this rank has the whole, or its part of processes that are gone."""
+    if is_divided(value):
+        part = _read(value.addressable_data(0), path)
+        return jax.make_array_from_process_local_data(sharding, part, value.shape)
+    return _divided(_read(value, path), sharding)
+
+
+def _divided(own: Any, sharding: Any) -> Any:
+    """Return an array of all processes of which this rank has the whole; that it is theirs too is checked later."""
+    made = of_all(own, sharding)
+    if is_divided(made):
+        rank_state.here().part(_Wholes).note(made, own)
+    return made
+
+
 def _is_local(value: Any) -> bool:
     return not isinstance(value, jax.Array) or value.is_fully_addressable
 
@@ -119,7 +166,10 @@ def _read(value: Any, path: str) -> Any:
 
 
 def _checksum(value: Any) -> int:
-    if not _is_local(value):
-        # This rank's own copy, or its part.
-        value = value.addressable_data(0)
+    if is_divided(value):
+        return rank_state.here().part(_Wholes).sum_of(value)
+    return _sum_of(value if _is_local(value) else value.addressable_data(0))
+
+
+def _sum_of(value: Any) -> int:
     return zlib.crc32(np.ascontiguousarray(value).tobytes())

@@ -17,6 +17,7 @@ from jax.experimental import multihost_utils
 from keras.src.utils.rng_utils import get_random_seed
 
 from jupyter_ddl.engine import rank_state, run_context
+from jupyter_ddl.jax_training.sharding import Sharded
 from jupyter_ddl.protocol.cell_options import GLOBAL
 
 if TYPE_CHECKING:
@@ -40,8 +41,12 @@ class _Auto:
         self.tag = 0
 
 
-def begin(auto: AutoOptions | None) -> None:
+def begin(auto: AutoOptions | None, *, shards: bool = False) -> None:
     """Begin a cell. Collective, where it is to be distributed: every rank must call this.
+
+    Args:
+        auto: what `--auto` was given; None in a cell without.
+        shards: each rank has its part of the weights, too.
 
     Raises:
         InvalidInput: JAX was used before its processes began.
@@ -54,7 +59,7 @@ def begin(auto: AutoOptions | None) -> None:
     ours = rank_state.here().part(_Auto)
     ours.before = keras.distribution.distribution()
     # The ranks read the same batches, of which each takes its rows: Keras is to divide nothing.
-    ours.distribution = keras.distribution.DataParallel(auto_shard_dataset=False)
+    ours.distribution = (Sharded if shards else keras.distribution.DataParallel)(auto_shard_dataset=False)
     keras.distribution.set_distribution(ours.distribution)
     _make_alike()
 

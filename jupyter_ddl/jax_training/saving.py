@@ -18,7 +18,9 @@ from jax._src import distributed
 
 from jupyter_ddl.engine import rank_state
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.jax_training.arrays import variables_of
 from jupyter_ddl.jax_training.processes import is_auto, tag_of_cell
+from jupyter_ddl.training.backends.jax_sharded import whole_on_first_rank
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,10 +46,15 @@ class _Saves:
 
 
 def save(stock: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Save on rank 0; another rank returns when the file is there."""
+    """Save on rank 0; another rank returns when the file is there. Collective where the model is sharded."""
     if not is_auto() or _saving.get():
         return stock(*args, **kwargs)
     key = rank_state.here().part(_Saves).next_key(_path_in(args, kwargs))
+    with whole_on_first_rank(variables_of(args[0] if args else kwargs["model"])):
+        return _saved(key, stock, *args, **kwargs)
+
+
+def _saved(key: str, stock: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     if jax.process_index() > 0:
         _wait_for(key)
         return None

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 import keras
-from jax.experimental import multihost_utils
-from keras.src.backend.jax import distribution_lib, trainer
+from keras.src.backend.jax import core, distribution_lib, trainer
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host.patching import Layer, patch
 from jupyter_ddl.jax_training import arrays, batches, callbacks, saving
 from jupyter_ddl.jax_training.processes import covers_ranks, is_alone, is_auto
+from jupyter_ddl.training.backends.jax_sharded import as_numpy, whole
 from jupyter_ddl.training.optimizer.distribution import is_distributed
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def install() -> None:
     patch(trainer.JAXEpochIterator, "_get_distributed_iterator", batches.iterator, Layer.DATA)
     patch(trainer, "_distribute_data", batches.distribute_data, Layer.DATA)
     patch(distribution_lib, "distribute_tensor", arrays.distribute_tensor, Layer.DATA)
+    patch(core.JaxVariable, "__array__", as_numpy, Layer.DATA)
     for owner, name in (
         (keras.Model, "save"),
         (keras.Model, "save_weights"),
@@ -147,18 +148,14 @@ def _make_predict_function(stock: Callable[..., Any], model: Any, *args: Any, **
 
     def predict(state: Any, iterator: Any) -> Any:
         outputs, state = made(state, iterator)
-        return jax.tree_util.tree_map(_whole if is_whole else _own, outputs), state
+        return jax.tree_util.tree_map(whole if is_whole else _own, outputs), state
 
     model.predict_function = predict
     return answer
-
-
-def _whole(output: Any) -> Any:
-    return multihost_utils.process_allgather(output, tiled=True)
 
 
 def _own(output: Any) -> Any:
     """Return this rank's rows, of what it passed."""
     rank, ranks = jax.process_index(), jax.process_count()
     rows = output.shape[0] // ranks
-    return _whole(output)[rank * rows : (rank + 1) * rows]
+    return whole(output)[rank * rows : (rank + 1) * rows]

@@ -295,3 +295,25 @@ def test_a_training_is_resumed_also_on_another_number_of_ranks(
     train(one, "fewer", -1, 1)
     assert one.pull("seen") == {0: []}
     assert one.pull("weights")[0] == pytest.approx(pair.pull("first")[0], abs=1e-12)
+
+
+@pytest.mark.parametrize(("saved", "resumed"), [(2, 3), pytest.param(3, 2, marks=pytest.mark.slow)])
+def test_a_training_that_is_resumed_on_another_number_of_ranks_trains_on_the_same(
+    torch_ranks: Callable[[int], Session], pair: Session, tmp_path: Path, saved: int, resumed: int
+) -> None:
+    # What is drawn after it was resumed, as a shuffled order, is new on another number of ranks.
+    program = RESUMED.replace("shuffle=True", "shuffle=False")
+
+    def train(session: Session, folder: str, cut_off_in: int) -> None:
+        session.run(f"import torch; torch.manual_seed(5); cut_off_in, count = {cut_off_in}, 4")
+        session.run(program, auto=GLOBAL, memory=SHARDED, checkpoint=str(tmp_path / folder), timeout_s=90)
+
+    train(pair, "whole", -1)
+    expected = pair.pull("weights")[0]
+    with pytest.raises(RankError, match="cut off"):
+        train(torch_ranks(saved), "cut", 1)
+    others = torch_ranks(resumed)
+    train(others, "cut", -1)
+    assert set(map(tuple, others.pull("seen").values())) == {(1, 2, 3)}
+    for weights in others.pull("weights").values():
+        assert weights == pytest.approx(expected, abs=1e-10)

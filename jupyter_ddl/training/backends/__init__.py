@@ -7,6 +7,7 @@
 | `tensorflow_clock`, `tensorflow_last_batch`, `tensorflow_seed` | what TensorFlow measures and keeps |
 | `torch_ops`, `torch_variables`, `torch_clock`, `torch_arrays` | PyTorch |
 | `jax_ops`, `jax_program`, `jax_clock`, `jax_arrays` | JAX, where a step is one program of all ranks |
+| `jax_sharded` | reads variables of which each of JAX's processes has its part |
 | `jax_collectives`, `jax_meshes` | Horovod's API over JAX's processes |
 | `site_exchange`, `tensorflow_site_exchange` | gradients that go through a site's library |
 | `held_values`, `without_graphs`, `kept_by_keras` | operations that two backends have alike |
@@ -66,6 +67,7 @@ if BACKEND == JAX:
         jax_meshes,
         jax_ops,
         jax_program,
+        jax_sharded,
         kept_by_keras,
         keras_seed,
         refused,
@@ -73,7 +75,17 @@ if BACKEND == JAX:
     )
 
     hvd = _together(jax_collectives, jax_meshes, process_sets, environment_ranks)
-    ops = _together(jax_ops, jax_program, jax_clock, flat_exchange, kept_by_keras, keras_seed, without_graphs, refused)
+    ops = _together(
+        jax_ops,
+        jax_program,
+        jax_clock,
+        jax_sharded,
+        flat_exchange,
+        kept_by_keras,
+        keras_seed,
+        without_graphs,
+        refused,
+    )
     arrays = _together(jax_arrays, host_arrays)
 elif BACKEND == TORCH:
     from jupyter_ddl.horovod_api import environment_ranks, process_sets, torch_collectives, torch_process_sets

@@ -11,6 +11,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from contextlib import AbstractContextManager
 
 
@@ -21,6 +22,11 @@ def is_functional() -> bool:
 
 def unchanged_unless(condition: Any) -> AbstractContextManager[None]:  # noqa: ARG001 (JAX's)
     """Return an empty context: the optimizer asks by itself whether to update."""
+    return nullcontext()
+
+
+def whole_on_first_rank(variables: Sequence[Any]) -> AbstractContextManager[None]:  # noqa: ARG001 (JAX's)
+    """Return an empty context: each rank has all of a variable."""
     return nullcontext()
 
 

@@ -278,6 +278,9 @@ class Ops(Protocol):
         On PyTorch the buffers of modules: the running averages of a torch.nn.BatchNorm1d.
         """
 
+    def whole_on_first_rank(self, variables: Sequence[Any]) -> AbstractContextManager[None]:
+        """Have rank 0 hold variables whole of which each rank has its part, to be read in the block. Collective."""
+
     def is_variable(self, value: Any) -> bool:
         """Return whether a value is a variable, Keras's or the backend's."""
 

@@ -13,6 +13,9 @@ from weakref import WeakKeyDictionary
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+# The names of those of `--auto`, which only several ranks have.
+RATE_FACTOR, WARMUP_EPOCHS = "rate_factor", "warmup_epochs"
+
 _extra: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
 
 
