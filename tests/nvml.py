@@ -60,7 +60,7 @@ def build_nvml(
     folder.mkdir(exist_ok=True)
     source = folder / "nvml.c"
     source.write_text(
-        _source(devices, init_result, count_result, knows_reserved=knows_reserved)
+        _source(devices, init_result, count_result, later_processes(tmp_path), knows_reserved=knows_reserved)
         + _topology_source(devices, levels or {})
     )
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", folder / "libnvidia-ml.so.1", source], check=True)
@@ -68,7 +68,12 @@ def build_nvml(
     return {**environment, "LD_LIBRARY_PATH": str(folder)}
 
 
-def _source(devices: list[FakeGpu], init_result: int, count_result: int, *, knows_reserved: bool) -> str:
+def later_processes(tmp_path: Path) -> Path:
+    """Return the file of processes that compute there from when it is written on: a GPU's index, a PID and bytes."""
+    return tmp_path / "nvml" / "processes"
+
+
+def _source(devices: list[FakeGpu], init_result: int, count_result: int, later: Path, *, knows_reserved: bool) -> str:
     # uuid, name, memory, mig mode, first slot, slots, memory in use, use in percent
     rows: list[tuple[str, str, int | None, int, int, int, int, int]] = []
     slots: list[tuple[str, str, int | None, int, int, int, int, int]] = []
@@ -87,6 +92,7 @@ def _source(devices: list[FakeGpu], init_result: int, count_result: int, *, know
         f"{{{index}, {pid}, {used}ULL}}" for index, gpu in enumerate(devices) for pid, used in gpu.processes
     )
     return f"""
+#include <stdio.h>
 #include <string.h>
 typedef struct {{
     const char *uuid, *name; long long memory; unsigned mig, first, slots; long long used; int use;
@@ -139,6 +145,14 @@ int nvmlDeviceGetComputeRunningProcesses_v3(Row *row, unsigned *count, Process *
         if (found < room) processes[found] = (Process){{computing[i].pid, computing[i].used, -1, -1}};
         found++;
     }}
+    FILE *later = fopen("{later}", "r");
+    unsigned long long at, pid, used;
+    while (later && fscanf(later, "%llu %llu %llu", &at, &pid, &used) == 3) {{
+        if (&rows[at] != row) continue;
+        if (found < room) processes[found] = (Process){{pid, used, -1, -1}};
+        found++;
+    }}
+    if (later) fclose(later);
     *count = found;
     return found > room ? {INSUFFICIENT_SIZE} : 0;
 }}

@@ -80,7 +80,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _spec(arguments: argparse.Namespace) -> ClusterSpec:
     """Return which ranks to start where, as the options and the profile that they name say."""
-    from jupyter_ddl.cluster.planning import limited, plan, variables_from
+    from jupyter_ddl.cluster.planning import plan, variables_from
     from jupyter_ddl.launch.place_options import place_of
     from jupyter_ddl.launch.profiles.limits import allowed_by
     from jupyter_ddl.launch.profiles.start_options import StartOptions, profile_of, with_profile
@@ -109,16 +109,16 @@ def _spec(arguments: argparse.Namespace) -> ClusterSpec:
         container=start.container,
         launcher=start.launcher,
     )
-    spec = plan(
+    return plan(
         arguments.slots_each if start.n is None and place.is_here else start.n,
         gpus=arguments.gpus,
         threads=start.threads,
         environment=start.env,
         oversubscribe=arguments.oversubscribe,
         place=with_slots(place, start.hosts, arguments.slots_each),
+        # A script's ranks end with it, and are never idle.
+        allowed=None if named is None else replace(allowed_by(named), idle_stop=None),
     )
-    # A script's ranks end with it, and are never idle.
-    return spec if named is None else limited(spec, replace(allowed_by(named), idle_stop=None))
 
 
 def _job(script: list[str], options: CellOptions, spec: ClusterSpec, network_interfaces: str | None) -> Job:

@@ -25,6 +25,8 @@ from jupyter_ddl.cluster import registry
 from jupyter_ddl.errors import FolderNotWritable
 from jupyter_ddl.host import files, untrusted_files
 from jupyter_ddl.host.private_folders import is_private, private_folder
+from jupyter_ddl.launch.profiles.limits import Allowed  # noqa: TC001  get_type_hints reads it
+from jupyter_ddl.protocol.codec import record_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,6 +54,7 @@ class JobOrder:
         environment: variables of the ranks.
         container: the image in which they run; None for none.
         idle_stop: after how long without a run they, and the job, are ended, as "30m"; None for never.
+        allowed: what the profile of the job allows; None without one.
     """
 
     name: str
@@ -66,6 +69,7 @@ class JobOrder:
     environment: dict[str, str] = field(default_factory=dict)
     container: str | None = None
     idle_stop: str | None = None
+    allowed: Allowed | None = None
 
 
 class JobFolder:
@@ -103,10 +107,7 @@ class JobFolder:
         """
         if not is_private(self.path):
             raise ValueError(f"{self.path} must be this user's alone.")
-        try:
-            return JobOrder(**untrusted_files.read_object(self.path / "order.json", only_own=True))
-        except TypeError as error:
-            raise ValueError(f"{self.path / 'order.json'} must be a job's order.") from error
+        return record_of(JobOrder, untrusted_files.read_object(self.path / "order.json", only_own=True))
 
     def write_id(self, job: str) -> None:
         """Record the scheduler's name of the job."""

@@ -172,7 +172,8 @@ def _rank_command(spec: ClusterSpec, shared: Sequence[Path]) -> list[str]:
 def _rank_environment(
     spec: ClusterSpec, folder: ClusterFolder, world_id: str, apart: Mapping[str, str]
 ) -> dict[str, str]:
-    memory = None if spec.place.is_here or spec.allowed is None else spec.allowed.memory
+    memory = None if spec.allowed is None else spec.allowed.memory
+    allotment = spec.allotment
     settings: dict[str, Any] = {
         "world_id": world_id,
         "n": spec.n,
@@ -183,8 +184,9 @@ def _rank_environment(
         "folder": str(folder.path),
         "apart": dict(apart),
         "is_handed_over": not spec.place.is_here,
-        # For the witness of each host; here the lease sees to it.
+        # For the ranks' own advice, and the witness of each host; here the lease sees to it.
         "memory": None if memory is None else asdict(memory),
+        "allotment": None if allotment is None else asdict(allotment),
     }
     environment = {paths.RANKS_VARIABLE: json.dumps(settings)}
     horovod_dir = paths.horovod_dir()

@@ -257,10 +257,10 @@ class Lease:
         self._finish(ending)
 
     def _watch_memory(self) -> None:
-        limit = None if self._spec.allowed is None else self._spec.allowed.memory
-        if limit is not None and self._spec.place.is_here:
+        limits = self._spec.limits
+        if limits is not None and self._spec.place.is_here:
             # Of ranks on several hosts each host's witness does it.
-            limited = LimitedRanks(limit, self._processes, self._settings["world_id"])
+            limited = LimitedRanks(limits, self._processes, self._settings["world_id"])
             self._limited = _begun(self._end_when_over(limited))
 
     async def _end_when_over(self, limited: LimitedRanks) -> None:

@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING
 from jupyter_ddl.cluster.deaths import Death, loss_of
 from jupyter_ddl.cluster.rank_processes import RankProcesses
 from jupyter_ddl.host import files
-from jupyter_ddl.host.memory_watch import TICK_S, MemoryWatch
+from jupyter_ddl.host.memory_watch import TICK_S
+from jupyter_ddl.host.rank_limits import RankLimits
 from jupyter_ddl.paths import RANKS_VARIABLE, SCRIPT_VARIABLE
 from jupyter_ddl.protocol.codec import record_of
 from jupyter_ddl.protocol.faults import MemoryExcess
-from jupyter_ddl.protocol.memory_limit import MemoryLimit
 from jupyter_ddl.protocol.rank_files import APART_LOG, EXCESS, rank_file
 
 if TYPE_CHECKING:
@@ -40,18 +40,18 @@ if TYPE_CHECKING:
 
 
 class LimitedRanks:
-    """The ranks of one world on this host, and the limit that they have.
+    """The ranks of one world on this host, and the limits that they have.
 
     Args:
-        limit: what each may hold.
+        limits: what each may hold.
         processes: theirs, as far as they are known.
         mark: what their variables contain, and no others: the world's id, or the run's of a script.
     """
 
-    def __init__(self, limit: MemoryLimit, processes: RankProcesses, mark: str) -> None:
-        self._limit = limit
+    def __init__(self, limits: RankLimits, processes: RankProcesses, mark: str) -> None:
+        self._limits = limits
         self._host = socket.gethostname()
-        self._watch = MemoryWatch(limit.most_bytes, processes.known, mark)
+        self._watch = limits.watch(processes.known, mark)
 
     def due(self) -> Excess | None:
         """Return the rank that is to be ended; None where none holds too much. To be called every `TICK_S`."""
@@ -73,31 +73,32 @@ class LimitedRanks:
 
     def record(self, excess: Excess) -> MemoryExcess:
         """Return what a rank holds, as a fault has it."""
-        return MemoryExcess(excess.held_bytes, len(excess.processes), self._limit.most_bytes, self._limit.by)
+        return self._limits.record(excess)
 
 
 class LimitOfHost:
-    """The limit of the ranks on one of several hosts, for the witness there.
+    """The limits of the ranks on one of several hosts, for the witness there.
 
     Args:
-        limit: what each rank may hold.
+        limits: what each rank may hold.
         log_dir: where ranks note their processes on this host.
         world_id: theirs.
     """
 
-    def __init__(self, limit: MemoryLimit, log_dir: Path, world_id: str) -> None:
+    def __init__(self, limits: RankLimits, log_dir: Path, world_id: str) -> None:
         self._log_dir = log_dir
         self._processes = RankProcesses()
-        self._ranks = LimitedRanks(limit, self._processes, world_id)
+        self._ranks = LimitedRanks(limits, self._processes, world_id)
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> LimitOfHost | None:
         """Return that of the ranks which have these variables; None where they have none, or are a script's."""
         settings = json.loads(environment.get(RANKS_VARIABLE, "{}"))
-        if settings.get("memory") is None:
+        limits = RankLimits.in_record(settings)
+        if limits is None:
             return None
         own = settings["apart"].get(socket.gethostname(), settings["folder"])
-        return cls(MemoryLimit(**settings["memory"]), Path(own) / APART_LOG, settings["world_id"])
+        return cls(limits, Path(own) / APART_LOG, settings["world_id"])
 
     def tick(self) -> None:
         """End the rank that holds too much, after a note of that. To be called every `TICK_S`."""
@@ -115,18 +116,18 @@ class LimitOfHost:
 
 
 class LimitOfScript:
-    """The limit of the ranks of a script on this host, for its terminal.
+    """The limits of the ranks of a script on this host, for its terminal.
 
     Args:
-        limit: what each rank may hold.
+        limits: what each rank may hold.
         ready: rank -> what it reported of itself; grows as ranks do so.
         run: the script's run.
     """
 
-    def __init__(self, limit: MemoryLimit, ready: Mapping[int, RankReady], run: str) -> None:
+    def __init__(self, limits: RankLimits, ready: Mapping[int, RankReady], run: str) -> None:
         self._ready = ready
         self._processes = RankProcesses(variable=SCRIPT_VARIABLE)
-        self._ranks = LimitedRanks(limit, self._processes, run)
+        self._ranks = LimitedRanks(limits, self._processes, run)
         self._next_s = 0.0
 
     def loss(self) -> Fault | None:

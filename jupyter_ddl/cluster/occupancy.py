@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import psutil
 
 from jupyter_ddl.cluster import folder as folders
+from jupyter_ddl.cluster import gpu_places
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host.preflight import shown_bytes
 from jupyter_ddl.host.topology import compute_processes
@@ -20,12 +21,17 @@ if TYPE_CHECKING:
     from jupyter_ddl.host.topology import ComputeProcess
 
 
-def check_free(spec: ClusterSpec) -> None:
+def check_free(spec: ClusterSpec, before: ClusterSpec | None = None) -> None:
     """Check that no other cluster uses a device of this one, unless they may share it.
 
+    Args:
+        spec: what is to start.
+        before: what is to end first, where that lives.
+
     Raises:
-        InvalidInput: one does; the error names it.
+        InvalidInput: one does, and the error names it; or the site gives GPUs out, and these have no room.
     """
+    gpu_places.check_free(spec, before)
     taken = _taken_by_clusters(spec)
     if not taken or spec.oversubscribe:
         return

@@ -7,21 +7,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from jupyter_ddl.cluster import gpu_choice, gpu_places
 from jupyter_ddl.cluster.spec import ClusterSpec
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host.topology import (
     VISIBLE_VARIABLE,
-    Gpu,
     default_rank_count,
-    find_gpu,
-    list_gpus,
     physical_cores,
     usable_cores,
-    visible_gpus,
 )
 from jupyter_ddl.launch.place import HERE, Place
 from jupyter_ddl.launch.profiles.limits import idle_stop_in
@@ -34,12 +30,13 @@ from jupyter_ddl.protocol.sklearn_names import NONE, checked_sklearn
 from jupyter_ddl.protocol.standby import NEVER, checked_standby
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from jupyter_ddl.launch.profiles.limits import Allowed
     from jupyter_ddl.protocol.idle_stop import IdleStop
 
 DEFAULT_NAME = "default"
 THREADS_VARIABLE = "TF_NUM_INTRAOP_THREADS"
-NO_GPUS = ("", "none")
 # More than the largest job has; a larger number would fill this process's memory before mpiexec refuses it.
 _MOST = 1_000_000
 _SHOWN_BITS = 128
@@ -60,6 +57,7 @@ def plan(
     idle_stop: IdleStop | None = None,
     *,
     keep_variables: bool = False,
+    allowed: Allowed | None = None,
 ) -> ClusterSpec:
     """Return what to start for what the user requested, checked against this host.
 
@@ -81,6 +79,7 @@ def plan(
         standby: "auto" or "never": whether others wait to take their place.
         idle_stop: when idle ranks are ended; None for never.
         keep_variables: save what cells defined there before that.
+        allowed: the most that the profile of the start allows; None without one.
 
     Raises:
         InvalidInput: what was requested breaks a rule.
@@ -107,19 +106,33 @@ def plan(
     }
     wanted = threads or _threads_from(variables)
     if place.is_here:
-        chosen = _here(n, gpus, wanted, oversubscribe=oversubscribe)
+        chosen = _here(n, gpus, wanted, allowed, oversubscribe=oversubscribe)
     else:
         chosen = _on_hosts(n, gpus, wanted, place, oversubscribe=oversubscribe)
     if place.container is not None:
         chosen["note"] += f" In the image {place.container}."
-    return ClusterSpec(**common, **chosen, refuses_devices=_is_none(gpus))
+    spec = ClusterSpec(**common, **chosen, refuses_devices=gpu_choice.is_none(gpus))
+    return spec if allowed is None else limited(spec, allowed)
 
 
 def _here(
-    n: int | None, gpus: Sequence[str | int] | str | None, threads: int | None, *, oversubscribe: bool
+    n: int | None,
+    gpus: Sequence[str | int] | str | None,
+    threads: int | None,
+    allowed: Allowed | None,
+    *,
+    oversubscribe: bool,
 ) -> dict[str, Any]:
     """Return the fields of a spec that depend on what this host has."""
-    pool = _pool(gpus)
+    pool = gpu_choice.chosen(gpus)
+    allotment = None if allowed is None else allowed.allotment
+    if pool and allowed is not None and allotment is not None:
+        # Which of them each rank gets is known when it has claimed it.
+        count = n or gpu_places.default_count(pool, allowed, allotment)
+        each = threads or max(1, usable_cores() // count)
+        note = f"{counted(count, 'rank')}, {counted(each, 'thread')} each."
+        among = () if gpus is None else pool
+        return {"n": count, "devices": (), "threads": each, "note": note, "finds_devices": True, "gpus_among": among}
     ranks = n if n is not None else default_rank_count(len(pool), physical_cores())
     if pool and ranks > len(pool) and not oversubscribe:
         raise InvalidInput(
@@ -130,7 +143,7 @@ def _here(
     devices = tuple(pool[rank % len(pool)] for rank in range(ranks)) if pool else ()
     cores = usable_cores()
     threads_each = threads or max(1, cores // ranks)
-    note = _note(ranks, len(set(devices)), cores, threads_each, refused=_is_none(gpus))
+    note = _note(ranks, len(set(devices)), cores, threads_each, refused=gpu_choice.is_none(gpus))
     return {"n": ranks, "devices": devices, "threads": threads_each, "note": note}
 
 
@@ -138,7 +151,7 @@ def _on_hosts(
     n: int | None, gpus: Sequence[str | int] | str | None, threads: int | None, place: Place, *, oversubscribe: bool
 ) -> dict[str, Any]:
     """Return the fields of a spec where each rank finds on its host what it computes with."""
-    if gpus is not None and not _is_none(gpus):
+    if gpus is not None and not gpu_choice.is_none(gpus):
         raise InvalidInput(
             "On several hosts each rank takes a GPU of its own host, by its number there.",
             f"gpus={gpus!r}",
@@ -158,7 +171,7 @@ def _on_hosts(
     if scheduler is not None:
         nodes = counted(len(place.hosts), "node")
         note = f"{scheduler.title} job {place.job}: {nodes} ({named}), {counted(ranks, 'rank')}."
-    return {"n": ranks, "devices": (), "threads": threads, "note": note, "finds_devices": not _is_none(gpus)}
+    return {"n": ranks, "devices": (), "threads": threads, "note": note, "finds_devices": not gpu_choice.is_none(gpus)}
 
 
 def replanned(spec: ClusterSpec, changes: Mapping[str, Any]) -> ClusterSpec:
@@ -170,7 +183,7 @@ def replanned(spec: ClusterSpec, changes: Mapping[str, Any]) -> ClusterSpec:
     wanted: dict[str, Any] = {
         "n": spec.n,
         # Ranks that share a GPU have it several times.
-        "gpus": "none" if spec.refuses_devices else list(dict.fromkeys(spec.devices)) or None,
+        "gpus": "none" if spec.refuses_devices else list(dict.fromkeys(spec.devices or spec.gpus_among)) or None,
         "threads": spec.threads,
         "name": spec.name,
         "keep": spec.keep,
@@ -187,8 +200,7 @@ def replanned(spec: ClusterSpec, changes: Mapping[str, Any]) -> ClusterSpec:
     wanted |= {name: value for name, value in changes.items() if name != "env"}
     if "idle_stop" in changes:
         wanted["idle_stop"] = idle_stop_in(None, changes["idle_stop"])
-    new = plan(**wanted, environment=spec.environment | dict(changes.get("env", {})))
-    return new if spec.allowed is None else limited(new, spec.allowed)
+    return plan(**wanted, environment=spec.environment | dict(changes.get("env", {})), allowed=spec.allowed)
 
 
 def limited(spec: ClusterSpec, allowed: Allowed) -> ClusterSpec:
@@ -199,10 +211,12 @@ def limited(spec: ClusterSpec, allowed: Allowed) -> ClusterSpec:
     """
     allowed.check(ranks=spec.n, nodes=len(spec.place.hosts))
     allowed.check_idle_stop(spec.idle_stop)
-    if allowed.memory_per_rank is None:
-        return replace(spec, allowed=allowed)
-    held = f"Each may hold {allowed.memory_per_rank} of memory (the profile {allowed.profile})."
-    return replace(spec, allowed=allowed, note=f"{spec.note} {held}")
+    spec = replace(spec, allowed=allowed)
+    note = spec.note + gpu_places.note(spec)
+    if allowed.memory_per_rank is not None:
+        note += f" Each may hold {allowed.memory_per_rank} of memory (the profile {allowed.profile})."
+    # Ranks that wait to take the place of these would need GPUs too.
+    return replace(spec, note=note, standby=spec.standby if allowed.gpus is None else NEVER)
 
 
 def variables_from(pairs: Sequence[str]) -> dict[str, str]:
@@ -286,47 +300,6 @@ def _threads_from(variables: Mapping[str, str]) -> int | None:
     """Return the threads that the user has set for TensorFlow itself, if a number above 0."""
     setting = variables.get(THREADS_VARIABLE, os.environ.get(THREADS_VARIABLE, ""))
     return int(setting) if setting.isdecimal() and int(setting) > 0 else None
-
-
-def _is_none(gpus: Sequence[str | int] | str | None) -> bool:
-    if isinstance(gpus, str):
-        return gpus.strip().lower() in NO_GPUS
-    return gpus is not None and len(gpus) == 0
-
-
-def _pool(gpus: Sequence[str | int] | str | None) -> tuple[str, ...]:
-    """Return the devices to give to the ranks; empty for the cores."""
-    if gpus is not None and not isinstance(gpus, (str, Sequence)):
-        raise InvalidInput("gpus must be a list.", f"gpus={gpus!r}", f"Pass gpus=[{gpus!r}].")
-    if _is_none(gpus):
-        return ()  # NVML is not asked, so that a host where it is broken can compute on its cores
-    known = list_gpus()
-    visible = visible_gpus(known)
-    if gpus is None:
-        return visible
-    entries = [str(entry).strip() for entry in (gpus.split(",") if isinstance(gpus, str) else gpus)]
-    chosen: list[str] = []
-    for entry in entries:
-        gpu = find_gpu(entry, known)
-        if gpu is None or gpu.device not in visible:
-            raise InvalidInput(
-                "Each of --gpus must be the index or UUID of a GPU that we may use.",
-                f"{entry!r}, {'which does not exist' if gpu is None else f'which {VISIBLE_VARIABLE} hides'}",
-                f"GPUs here: {_listing(known, visible)}.",
-            )
-        if gpu.device in chosen:
-            raise InvalidInput(
-                "Each GPU must be named once in --gpus.",
-                ",".join(entries),
-                "Leave the second one out; for several ranks on a GPU pass -n and --oversubscribe.",
-            )
-        chosen.append(gpu.device)
-    return tuple(chosen)
-
-
-def _listing(known: Sequence[Gpu], visible: Sequence[str]) -> str:
-    usable = [f"{gpu.device} ({gpu.name})" for gpu in known if gpu.device in visible]
-    return ", ".join(usable) or "none; pass --gpus none to use the cores"
 
 
 def _note(ranks: int, gpu_count: int, cores: int, threads: int, *, refused: bool) -> str:

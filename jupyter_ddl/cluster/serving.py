@@ -103,7 +103,16 @@ def _spec(folder: JobFolder, job: str) -> ClusterSpec:
     order = folder.order()
     place = replace(place_of_job(os.environ) or HERE, container=order.container)
     idle_stop = None if order.idle_stop is None else idle_stop_of(order.idle_stop, f"--idle-stop {order.idle_stop}")
-    spec = plan(order.n, order.gpus, order.threads, order.name, order.environment, place=place, idle_stop=idle_stop)
+    spec = plan(
+        order.n,
+        order.gpus,
+        order.threads,
+        order.name,
+        order.environment,
+        place=place,
+        idle_stop=idle_stop,
+        allowed=order.allowed,
+    )
     scheduler = scheduler_named(order.scheduler)
     title = order.scheduler if scheduler is None else scheduler.title
     note = spec.note if job in spec.note else f"{title} job {job}: {spec.note}"

@@ -6,13 +6,18 @@ Importing this loads no NVML, so it works on any host.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING
 
+from jupyter_ddl.host.rank_limits import RankLimits
 from jupyter_ddl.launch.place import HERE, Place
 from jupyter_ddl.launch.profiles.limits import Allowed
 from jupyter_ddl.protocol.frameworks import AUTO
 from jupyter_ddl.protocol.idle_stop import IdleStop
 from jupyter_ddl.protocol.standby import NEVER
+
+if TYPE_CHECKING:
+    from jupyter_ddl.protocol.gpu_allotment import GpuAllotment
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,7 @@ class ClusterSpec:
         standby: whether ranks that wait to take their place may be made: "auto" or "never".
         idle_stop: when they are ended as idle; None for never.
         keep_variables: what cells defined there is saved before they are ended as idle.
+        gpus_among: the GPUs among which each finds its own, as in `devices`; empty for all of its host.
     """
 
     name: str
@@ -75,6 +81,18 @@ class ClusterSpec:
     standby: str = NEVER
     idle_stop: IdleStop | None = None
     keep_variables: bool = False
+    gpus_among: tuple[str, ...] = ()
+
+    @property
+    def allotment(self) -> GpuAllotment | None:
+        """How a site gives the ranks their GPUs; None where they take what they ask for."""
+        given = None if self.allowed is None else self.allowed.allotment
+        return None if given is None else replace(given, among=self.gpus_among)
+
+    @property
+    def limits(self) -> RankLimits | None:
+        """What each rank may hold of memory; None for no limit."""
+        return RankLimits.of(None if self.allowed is None else self.allowed.memory, self.allotment)
 
     def to_json(self) -> str:
         """Return the spec as one line of JSON."""
@@ -89,5 +107,6 @@ class ClusterSpec:
         served = Served(**fields["served"]) if fields.get("served") else None
         allowed = Allowed(**fields["allowed"]) if fields.get("allowed") else None
         idle_stop = IdleStop(**fields["idle_stop"]) if fields.get("idle_stop") else None
-        read = {"devices": tuple(fields["devices"]), "place": place, "served": served, "allowed": allowed}
+        lists = {name: tuple(fields.get(name, ())) for name in ("devices", "gpus_among")}
+        read = {**lists, "place": place, "served": served, "allowed": allowed}
         return cls(**{**fields, **read, "idle_stop": idle_stop})

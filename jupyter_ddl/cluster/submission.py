@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from jupyter_ddl import paths
-from jupyter_ddl.cluster import batch_job, finding
+from jupyter_ddl.cluster import batch_job, finding, job_list
 from jupyter_ddl.cluster.jobs_known import scheduler_here
 from jupyter_ddl.cluster.planning import DEFAULT_NAME, check_count, checked_name
 from jupyter_ddl.errors import InvalidInput
@@ -18,6 +18,7 @@ from jupyter_ddl.host.private_folders import private_folder
 from jupyter_ddl.launch.container import checked_image
 from jupyter_ddl.launch.place import JSRUN, MPIEXEC, Launcher
 from jupyter_ddl.launch.profiles.job_defaults import job_options
+from jupyter_ddl.launch.profiles.limits import allowed_by, check_clusters
 from jupyter_ddl.launch.profiles.reading import profile_named
 from jupyter_ddl.launch.schedulers.scheduler import JobRequest
 from jupyter_ddl.protocol.idle_stop import idle_stop_of
@@ -27,11 +28,12 @@ if TYPE_CHECKING:
 
     from jupyter_ddl.cluster.batch_job import BatchJob
     from jupyter_ddl.cluster.job_folder import JobOrder
+    from jupyter_ddl.launch.profiles.limits import Allowed
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the user requested, as `jupyter_ddl.submit` takes it."""
+    """What the user requested, as `jupyter_ddl.submit` takes it, and what the profile allows; None without one."""
 
     nodes: int = 1
     ntasks_per_node: int = 1
@@ -48,6 +50,7 @@ class Wanted:
     container: str | None = None
     launcher: Launcher = MPIEXEC
     idle_stop: str | None = None
+    allowed: Allowed | None = None
 
     @property
     def ranks(self) -> int:
@@ -104,7 +107,8 @@ def wanted_of(
     named = None if profile is None else profile_named(profile)
     fields = {key: value for key, value in given.items() if value is not None}
     if named is not None:
-        fields = job_options(named, fields)
+        # A job has its own end, its time.
+        fields = job_options(named, fields) | {"allowed": replace(allowed_by(named), idle_stop=None)}
     return Wanted(**fields, name=name, keep=keep, rebuild=rebuild, idle_stop=idle_stop)
 
 
@@ -112,12 +116,15 @@ def submit(wanted: Wanted) -> BatchJob:
     """Submit a job that brings ranks.
 
     Raises:
-        InvalidInput: an argument breaks a rule, or a cluster that runs has the name.
+        InvalidInput: an argument breaks a rule, a cluster that runs has the name, or as many run or wait as the
+            profile allows.
         HostUnfit: no scheduler's commands are on this machine.
         ClusterError: the scheduler refuses the job.
     """
     order, scheduler = _order(wanted), scheduler_here()
     _check_free(order.name)
+    if wanted.allowed is not None:
+        check_clusters(profile_named(wanted.allowed.profile), _running_or_waiting)
     # The ranks record there what they print.
     private_folder(paths.runs_dir(), variable=paths.RUNS_VARIABLE)
     return batch_job.submit(order, lambda folder: wanted.request(order.name, folder.output), scheduler)
@@ -142,7 +149,7 @@ def _order(wanted: Wanted) -> JobOrder:
     check_wanted(wanted)
     check_launcher(wanted, scheduler_here().kind)
     order = batch_job.order_of(name, wanted.ranks, scheduler_here(), keep=wanted.keep, rebuild=wanted.rebuild)
-    order = replace(order, idle_stop=wanted.idle_stop)
+    order = replace(order, idle_stop=wanted.idle_stop, allowed=wanted.allowed)
     return order if wanted.container is None else replace(order, container=checked_image(wanted.container))
 
 
@@ -182,6 +189,18 @@ def check_launcher(wanted: Wanted, kind: str) -> None:
             f"--launcher {wanted.launcher} in a job of {kind}",
             "Leave it out for mpiexec.",
         )
+
+
+def _running_or_waiting() -> list[str]:
+    """Return the names of this user's clusters: those that run, and those whose job has not brought them yet."""
+    running = [folder.name for folder in finding.running()]
+    to_come = [
+        f"{order.name} (job {job.id})"
+        for order, job in job_list.waiting_or_running()
+        # One of its name may run on another host.
+        if order.name not in running or finding.of_job(job.id) is None
+    ]
+    return [*running, *to_come]
 
 
 def _check_free(name: str) -> None:

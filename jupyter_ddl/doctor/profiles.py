@@ -10,8 +10,8 @@ from jupyter_ddl.doctor.report import Check
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.launch.address import address_of
 from jupyter_ddl.launch.place_options import place_of
+from jupyter_ddl.launch.profiles.limits import allowed_by
 from jupyter_ddl.launch.profiles.loaded_modules import loaded_variables
-from jupyter_ddl.launch.profiles.profile import SUBMITS
 from jupyter_ddl.launch.profiles.reading import all_profiles
 
 if TYPE_CHECKING:
@@ -39,22 +39,32 @@ def check_profiles(folders: tuple[Path, ...] | None = None) -> Iterator[Check]:
         memory = named.profile.limits.memory_per_rank
         facts: dict[str, object] = {"profile": name, "file": named.file, "launcher": named.profile.launcher}
         facts |= {} if memory is None else {"memory_per_rank": memory}
+        gpus = named.profile.limits.gpus
+        facts |= {} if gpus is None else {"gpus": gpus, "gpu_memory_per_rank": named.profile.limits.gpu_memory_per_rank}
         problems = list(_problems(named))
         if problems:
             yield Check("Profile", "note", f"{name}: {'; '.join(problems)}", f"Correct {named.file}.", facts)
         else:
-            yield Check("Profile", "ok", f"{name} ({named.profile.launcher}){_memory_text(named)}", facts=facts)
+            yield Check(
+                "Profile",
+                "ok",
+                f"{name} ({named.profile.launcher}){_memory_text(named)}{_gpus_text(named)}",
+                facts=facts,
+            )
 
 
 def _memory_text(named: Named) -> str:
-    """Return what each rank may hold, and where we do not see to it; nothing without a limit."""
+    """Return what each rank may hold; nothing without a limit."""
     memory = named.profile.limits.memory_per_rank
-    if memory is None:
+    return "" if memory is None else f"; each rank may hold {memory} of memory"
+
+
+def _gpus_text(named: Named) -> str:
+    """Return how ranks get GPUs; nothing where the profile gives none out."""
+    limits = named.profile.limits
+    if limits.gpus is None:
         return ""
-    text = f"; each rank may hold {memory} of memory"
-    if named.profile.launcher in SUBMITS:
-        text += ", but in jobs of %ddl submit what the scheduler allows"
-    return text
+    return f"; each rank gets {allowed_by(named).share_of_gpu}"
 
 
 def _problems(named: Named) -> Iterator[str]:

@@ -126,6 +126,8 @@ def check_clusters() -> Check:
     for folder in folders.running():
         spec = folder.spec()
         on = f"GPUs {','.join(dict.fromkeys(spec.devices))}" if spec.devices else "cores"
+        if spec.finds_devices:
+            on = "GPUs of their hosts"
         found.append(f"{folder.name} ({spec.n} ranks on {on})")
     facts = {"running": found}
     return Check("Clusters", "ok", ", ".join(found) if found else "none runs", facts=facts)

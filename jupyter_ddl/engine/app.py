@@ -158,7 +158,8 @@ class RankEngine(IPEngine):
         self.log.setLevel(self.log_level)
         kernel, shell = self.kernel, self.kernel.shell
         run_files = RunFiles(self.world.rank)
-        emit = Journal(self.world.rank, Emitter(self.session, iopub_socket), run_files, self.folder)
+        emitter = Emitter(self.session, iopub_socket)
+        emit = Journal(self.world.rank, emitter, run_files, self.folder)
         resting = self.state.collectives.resting
         capture = Capture(
             self.world,
@@ -183,7 +184,7 @@ class RankEngine(IPEngine):
         self.forks.ours += [capture.original_stderr, last_words.life]
         debugger = RankDebugger(self.world.rank, shell.user_ns, emit)
         guard = Guard(
-            shell, self.world, self.state, emit, capture, outlet, sampler, self.warmup, self.leaving, debugger
+            shell, self.world, self.state, emit, emitter, capture, outlet, sampler, self.warmup, self.leaving, debugger
         )
         tasks = self.state.part(Tasks)
         Handlers(self.world, resting, self.pinned, self.warmup, guard, emit, debugger, tasks).install(kernel)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from contextlib import contextmanager, nullcontext, suppress
+from threading import Lock
 from time import time
 from typing import TYPE_CHECKING, Any
 
@@ -30,10 +31,12 @@ from jupyter_ddl.protocol.requests import HorovodAsked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from threading import Event
 
     from jupyter_ddl.engine.capture import Capture
     from jupyter_ddl.engine.debugging.rank_debugger import RankDebugger
     from jupyter_ddl.engine.display import Outlet
+    from jupyter_ddl.engine.emitter import Emitter
     from jupyter_ddl.engine.event_log import Journal
     from jupyter_ddl.engine.fatal_exit import Leaving
     from jupyter_ddl.engine.preload import Warmup
@@ -58,6 +61,7 @@ class Guard:
         world: World,
         state: RankState,
         emit: Journal,
+        emitter: Emitter,
         capture: Capture,
         outlet: Outlet,
         sampler: Sampler,
@@ -69,6 +73,9 @@ class Guard:
         self._world = world
         self._state = state
         self._emit = emit
+        self._emitter = emitter
+        # Is set when the report of the cell's end has left; None where nothing says so.
+        self._report_has_left: Event | None = None
         self._capture = capture
         self._outlet = outlet
         self._sampler = sampler
@@ -77,6 +84,9 @@ class Guard:
         self._last_resort = LastResort(shell.kernel, world, emit, capture, leaving)
         self.names = {"rank": world.rank, "local_rank": world.local_rank, "world_size": world.world_size}
         shell.user_ns.update(self.names)
+        # Held while a run becomes the current one: a release of the last one ends nothing of it.
+        self._beginning = Lock()
+        self._ended_collectives_of = ""
         self._interrupts = Interrupts(shell.user_ns)
         self._failure = CellFailure(shell, world, state, emit, outlet, self._interrupts)
         self._lines = NotebookLines(shell)
@@ -84,16 +94,18 @@ class Guard:
 
     async def run(self, request: RunCell) -> None:
         """Run a cell to its end, whatever that is, and send RankFinished or RankFailed."""
+        self._report_has_left = None
         try:
             self._last_resort.begin()
             # The output of a thread that an earlier cell left behind is still that cell's.
             self._capture.drain()
             self._emit.begin(request.run, request.log_dir)
-            self._outlet.run = request.run
+            self._begin(request)
             self._debugger.begin(request.run)
             self._shell.traceback_lines, self._shell.captured_error = [], None
             failed = await self._run(request)
         except BaseException as error:  # noqa: BLE001  whatever a cell has left behind, the session waits for its report
+            self._report_has_left = None
             self._interrupts.disarm()
             self._interrupts.end(request.run)
             self._last_resort.report(
@@ -103,7 +115,7 @@ class Guard:
             failed = True
         if failed:
             let_go_of_the_failure(self._shell)
-        self._last_resort.confirm()
+        self._last_resort.confirm(self._report_has_left)
 
     async def _run(self, request: RunCell) -> bool:
         """Run a cell and report how it ended; return whether it failed."""
@@ -116,12 +128,10 @@ class Guard:
         else:
             self._state.collectives.end_cell()
         self._sampler.end()
-        self._capture.drain()
-        if error is None:
-            self._emit(self._finished(request))
-            return False
-        self._emit(self._failure.report(request, error, reason))
-        return True
+        with self._emitter.together() as self._report_has_left:
+            self._capture.drain()
+            self._emit(self._finished(request) if error is None else self._failure.report(request, error, reason))
+        return error is not None
 
     def release(self, request: Release) -> None:
         """End the run, wherever it is: Python code by KeyboardInterrupt, a blocked collective by its library's end.
@@ -131,9 +141,21 @@ class Guard:
         run = request.run or self._interrupts.armed or self._outlet.run
         self._debugger.let_go()
         is_on = self._interrupts.request(run, request.reason)
-        if self._outlet.run == run and (is_on or request.run):
-            with suppress(RuntimeError):
-                self._state.collectives.release()
+        with self._beginning:
+            if self._outlet.run == run and (is_on or request.run):
+                self._end_collectives(run)
+
+    def _begin(self, request: RunCell) -> None:
+        """Make a run the current one, after the end of the collectives of the one before, where that was released."""
+        with self._beginning:
+            if request.released and self._outlet.run == request.released != self._ended_collectives_of:
+                self._end_collectives(request.released)
+            self._outlet.run = request.run
+
+    def _end_collectives(self, run: str) -> None:
+        self._ended_collectives_of = run
+        with suppress(RuntimeError):
+            self._state.collectives.release()
 
     @property
     def interrupted(self) -> str | None:

@@ -113,20 +113,24 @@ class LastResort:
         finally:
             self._leaving(0 if error is None else 1)
 
-    def confirm(self) -> None:
+    def confirm(self, has_left: Event | None) -> None:
         """End this process where its report was not sent, or no message can reach it any more.
 
         The session would wait for it, now or at the next cell.
+
+        Args:
+            has_left: is set when the report has left; None where nothing says so.
         """
         for name, thread in (("control", self._kernel.control_thread), ("iopub", self._iopub.thread)):
             if not thread.is_alive():
                 self._leaving(THREAD_ENDED, f"the {name} thread has ended")
         if not self._capture.is_alive:
             self._leaving(THREAD_ENDED, "the thread that takes in what is printed has ended")
-        has_left = Event()
         try:
-            # After the report in that thread's queue, which stops at what raises.
-            self._iopub.schedule(has_left.set)
+            if has_left is None:
+                has_left = Event()
+                # After the report in that thread's queue, which stops at what raises.
+                self._iopub.schedule(has_left.set)
             is_sent = has_left.wait(_SENT_S)
         except Exception as error:  # noqa: BLE001  a cell has broken what takes events to the socket
             self._leaving(CANNOT_REPORT, f"{type(error).__name__}: {text_of(error)}")

@@ -21,7 +21,6 @@ import hmac
 import inspect
 import json
 import logging
-import operator
 import os
 import queue
 import select
@@ -34,13 +33,14 @@ import traceback
 import uuid
 import warnings
 import weakref
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import jupyter_client.session
 import zmq
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 # Names that programs do replace.
 _THEIRS = {"print", "input", "open", "__import__", "breakpoint", "exit", "quit", "help", "copyright", "credits"}
@@ -86,10 +86,41 @@ _STACK = {
     "traitlets",
 }
 _STACK |= {"psutil", "jupyter_ddl", "mpi4py", "dateutil"}
-_Used = tuple[Any, Any, tuple[str, ...], list[Any], str]
 _MISSING = object()
+_ANY_ERROR = Exception
 # A thread starts at once; on a busy machine, later.
 _THREAD_S = 5.0
+
+
+class _Names:
+    """Names in a module or class, and the values that they are to have.
+
+    Attributes:
+        holder: the module or class.
+        held: its dictionary.
+        names: which are looked at.
+        values: of the names, the first one's twice.
+    """
+
+    def __init__(self, holder: Any, names: Iterable[str]) -> None:
+        self.holder, self.held = holder, vars(holder)
+        self.names = (*names,)
+        self.shown = _name_of(holder)
+        # In C, for a thousand names in each cell. Of one name alone it would return no tuple.
+        self._read = itemgetter(*self.names, self.names[0])
+        self.keep()
+
+    def keep(self) -> None:
+        """Have the names keep the values that they have now."""
+        self.values: tuple[Any, ...] = self._read(self.held)
+
+    def are_as_they_were(self) -> bool:
+        """Return whether the values are the same objects, which tuples compare first."""
+        try:
+            is_same: bool = self._read(self.held) == self.values
+        except _ANY_ERROR:  # a name is missing, or what stands there cannot be compared
+            return False
+        return is_same
 
 
 class Foundations:
@@ -103,18 +134,13 @@ class Foundations:
         self._check = check
         self._recursion_limit = sys.getrecursionlimit()
         self._set_recursion_limit, self._recursion = sys.setrecursionlimit, sys.getrecursionlimit
-        self._builtins = builtins.__dict__
-        # Looked at with nothing but methods of dictionaries, which no cell can replace.
-        self._needed = [(name, value) for name, value in self._builtins.items() if name not in _THEIRS]
+        # Looked at with nothing but methods of dictionaries and tuples, which no cell can replace.
+        self._needed = _Names(builtins, (name for name in vars(builtins) if name not in _THEIRS))
         used = [(builtins, _BUILTINS), (os, _OS), *((holder, _callables(holder)) for holder in _HOLDERS)]
-        # For each: the holder, its dictionary, the names, their values, and the holder's name in messages.
-        self._used = [
-            (holder, vars(holder), names, [vars(holder)[name] for name in names], _name_of(holder))
-            for holder, names in used
-        ]
+        self._used = [_Names(holder, names) for holder, names in used]
         self._modules = {name: module for name, module in sys.modules.copy().items() if name.split(".")[0] in _STACK}
         # Bound here: a cell may have replaced them in the module that this is.
-        self._is, self._set, self._all, self._map, self._zip = operator.is_, setattr, all, map, zip
+        self._set, self._all, self._map, self._zip = setattr, all, map, zip
 
     def put_back(self, *, without_asking: bool = False) -> list[str]:
         """Put back what the machinery needs; return the names.
@@ -123,10 +149,8 @@ class Foundations:
             without_asking: also replacements that might work.
         """
         changed = []
-        for name, value in self._needed:
-            if self._builtins.get(name, _MISSING) is not value:
-                self._builtins[name] = value
-                changed.append("builtins." + name)
+        if not self._needed.are_as_they_were():
+            changed += self._restore(self._needed)
         if self._recursion() < self._recursion_limit:
             self._set_recursion_limit(self._recursion_limit)
             changed.append("sys.setrecursionlimit")
@@ -135,33 +159,28 @@ class Foundations:
             for name in self._modules.keys() - sys.modules.keys():
                 sys.modules[name] = self._modules[name]
             changed.append("sys.modules")
-        replaced = [used for used in self._used if not self._is_as_it_was(used)]
+        replaced = [used for used in self._used if not used.are_as_they_were()]
         if replaced:
             if without_asking or not self._works(replaced):
                 for used in replaced:
                     changed += self._restore(used)
             else:
                 # From here on these names are the program's.
-                for _, held, names, values, _ in replaced:
-                    values[:] = self._map(held.get, names, values)
+                for used in replaced:
+                    used.keep()
         return changed
 
-    def _is_as_it_was(self, used: _Used) -> bool:
-        _, held, names, values, _ = used
-        return self._all(self._map(self._is, values, self._map(held.get, names)))
-
-    def _restore(self, used: _Used) -> list[str]:
-        holder, held, names, values, shown = used
+    def _restore(self, used: _Names) -> list[str]:
         changed = []
-        for name, value in self._zip(names, values):
-            if held.get(name, _MISSING) is not value:
-                self._set(holder, name, value)
-                changed.append(shown + "." + name)
+        for name, value in self._zip(used.names, used.values):
+            if used.held.get(name, _MISSING) is not value:
+                self._set(used.holder, name, value)
+                changed.append(used.shown + "." + name)
         return changed
 
-    def _works(self, replaced: Sequence[_Used]) -> bool:
-        for _, held, names, _, _ in replaced:
-            if not self._all(self._map(callable, self._map(held.get, names))):
+    def _works(self, replaced: Sequence[_Names]) -> bool:
+        for used in replaced:
+            if not self._all(self._map(callable, self._map(used.held.get, used.names))):
                 return False
         try:
             self._check()

@@ -3,8 +3,9 @@
 | module | owns |
 |---|---|
 | `cores`, `free_memory` | the cores and memory that a process may use; the memory that it may still take |
-| `memory_watch` | what ranks hold, with all that they start, and the one that holds too much |
-| `core_claims` | which cores the ranks of this host, of all users, keep to |
+| `memory_watch`, `gpu_memory` | what ranks hold, with all that they start, and the one that holds too much; of GPUs |
+| `rank_limits` | what each rank may hold |
+| `core_claims`, `gpu_claims` | which cores and which GPUs the ranks of this host, of all users, have |
 | `topology` | the GPUs, cores and memory for ranks |
 | `mpi`, `mpi_library` | the MPI that runs the ranks, and its settings; its library |
 | `interfaces`, `link_rates` | its network interfaces, their addresses and speeds; what its links carry |

@@ -1,4 +1,4 @@
-"""Finds the rank that holds more memory than it may, with all that it has started.
+"""Finds the rank that holds more memory than it may, of its host or of GPUs, with all that it has started.
 
 Counted is what a process really has: its resident memory that no file backs, and the shared memory that it maps. Of a
 page that several processes share each has its part, so that it counts once. Address space that nothing was written to
@@ -70,11 +70,26 @@ class Excess:
         rank: its number.
         held_bytes: what it holds, with all that it has started.
         processes: the rank's own first.
+        on_gpu: it is the memory of GPUs.
     """
 
     rank: int
     held_bytes: int
     processes: tuple[Process, ...]
+    on_gpu: bool = False
+
+
+@dataclass(frozen=True)
+class GpuLimit:
+    """What each rank may hold on GPUs.
+
+    Attributes:
+        most_bytes: in all.
+        held_bytes: returns PID -> what it holds there.
+    """
+
+    most_bytes: int
+    held_bytes: Callable[[], Mapping[int, int]]
 
 
 @dataclass(frozen=True)
@@ -89,11 +104,12 @@ class MemoryWatch:
     """Watches the memory of one world's ranks on this host, for one thread at a time.
 
     Args:
-        most_bytes: what each rank may hold.
+        most_bytes: what each rank may hold; None for no limit.
         ranks: returns rank -> its process's PID and start, of those that live here.
         mark: what the variables of the ranks, and of no others, contain.
         proc: where Linux reports processes.
         now_s: returns the time in seconds.
+        on_gpu: what each may hold of GPUs; None for no limit.
 
     Example:
         >>> watch = MemoryWatch(8 * 10**9, processes.known, "1f2e3d4c")
@@ -102,13 +118,15 @@ class MemoryWatch:
 
     def __init__(
         self,
-        most_bytes: int,
+        most_bytes: int | None,
         ranks: Callable[[], Mapping[int, tuple[int, int]]],
         mark: str,
         proc: Path = _PROC,
         now_s: Callable[[], float] = time.monotonic,
+        on_gpu: GpuLimit | None = None,
     ) -> None:
         self._most_bytes = most_bytes
+        self._on_gpu = on_gpu
         self._ranks = ranks
         self._mark = mark.encode()
         self._proc = proc
@@ -133,14 +151,28 @@ class MemoryWatch:
             # This process can open no more files: nothing is known now.
             return None
         self._took_s = 0.0
-        found = [
-            Excess(rank, held_bytes, tuple(processes))
-            for rank, processes in self._by_rank(ranks, there).items()
-            if (held_bytes := self._held_bytes(rank, processes)) > self._most_bytes
-        ]
+        by_rank = self._by_rank(ranks, there)
+        found = [*self._over_on_host(by_rank), *self._over_on_gpu(by_rank)]
         if self._took_s:
             self._again_s = self._now_s() + self._took_s / _EXACT_SHARE
         return max(found, key=lambda excess: excess.held_bytes, default=None)
+
+    def _over_on_host(self, by_rank: Mapping[int, list[Process]]) -> Iterator[Excess]:
+        if self._most_bytes is None:
+            return
+        for rank, processes in by_rank.items():
+            if (held_bytes := self._held_bytes(rank, processes, self._most_bytes)) > self._most_bytes:
+                yield Excess(rank, held_bytes, tuple(processes))
+
+    def _over_on_gpu(self, by_rank: Mapping[int, list[Process]]) -> Iterator[Excess]:
+        if self._on_gpu is None:
+            return
+        held = self._on_gpu.held_bytes()
+        for rank, (own, *others) in by_rank.items():
+            holding = [process for process in others if process.pid in held]
+            held_bytes = sum(held.get(process.pid, 0) for process in (own, *holding))
+            if held_bytes > self._on_gpu.most_bytes:
+                yield Excess(rank, held_bytes, (own, *holding), on_gpu=True)
 
     def end(self, excess: Excess) -> None:
         """Kill a rank's process, and what it has started and holds memory.
@@ -149,7 +181,7 @@ class MemoryWatch:
         interrupt, so that the next cell would pass the limit again.
         """
         own, *others = excess.processes
-        for process in (own, *(one for one in others if one.resident_bytes >= _SMALL_BYTES)):
+        for process in (own, *(one for one in others if excess.on_gpu or one.resident_bytes >= _SMALL_BYTES)):
             _kill(process, self._proc)
 
     def _by_rank(self, ranks: Mapping[int, tuple[int, int]], there: Mapping[int, Process]) -> dict[int, list[Process]]:
@@ -180,16 +212,16 @@ class MemoryWatch:
         rank = self._named[key]
         return -1 if rank is None else rank
 
-    def _held_bytes(self, rank: int, processes: Iterable[Process]) -> int:
+    def _held_bytes(self, rank: int, processes: Iterable[Process], most_bytes: int) -> int:
         """Return what a rank's processes hold, or no less, where that is within the limit."""
         processes = tuple(processes)
         resident_bytes = sum(process.resident_bytes for process in processes)
-        if resident_bytes <= _NEAR * self._most_bytes:
+        if resident_bytes <= _NEAR * most_bytes:
             return resident_bytes
         began_s, known = self._now_s(), self._exact.get(rank)
         if known is not None and began_s < self._again_s:
             grown_bytes = resident_bytes - known.resident_bytes
-            if known.held_bytes + grown_bytes <= self._most_bytes:
+            if known.held_bytes + grown_bytes <= most_bytes:
                 return known.held_bytes
         held_bytes = sum(_held_bytes(self._proc / str(process.pid)) for process in processes)
         self._exact[rank] = _Exact(held_bytes, resident_bytes)

@@ -146,7 +146,7 @@ def _steps(path: Path) -> Iterator[tuple[Path, os.stat_result]]:
 def _problem_above(step: Path, status: os.stat_result) -> tuple[str, str | None] | None:
     """Return what is wrong with a folder or link above ours, and the command that fixes it, where there is one."""
     if status.st_uid not in (os.geteuid(), _ROOT) and not _is_of_nobody_here(status.st_uid):
-        return f"{step} is {_name_of(status.st_uid)}'s, who can replace what is in it", None
+        return f"{step} is {login_of(status.st_uid)}'s, who can replace what is in it", None
     if stat.S_ISLNK(status.st_mode) or status.st_mode & stat.S_ISVTX:
         return None
     return _opened(step, status)
@@ -154,7 +154,7 @@ def _problem_above(step: Path, status: os.stat_result) -> tuple[str, str | None]
 
 def _problem(folder: Path, status: os.stat_result) -> tuple[str, str | None] | None:
     if status.st_uid != os.geteuid():
-        return f"{folder} is {_name_of(status.st_uid)}'s", None
+        return f"{folder} is {login_of(status.st_uid)}'s", None
     return _opened(folder, status)
 
 
@@ -177,10 +177,10 @@ def _is_private_group(folder: Path, status: os.stat_result) -> bool:
         return False
     me = {account.pw_name for account in pwd.getpwall() if account.pw_uid in (os.geteuid(), _ROOT)}
     members = _members(status.st_gid)
-    if members is None or members - me - {_name_of(os.geteuid())}:
+    if members is None or members - me - {login_of(os.geteuid())}:
         return False
     # A directory service need not list a group's members; a user's private group is trusted to be private.
-    return _group_name(status.st_gid) == _name_of(os.geteuid()) or _lists_all_accounts()
+    return _group_name(status.st_gid) == login_of(os.geteuid()) or _lists_all_accounts()
 
 
 def _members(gid: int) -> set[str] | None:
@@ -227,7 +227,8 @@ def _is_of_nobody_here(uid: int) -> bool:
     return not any(int(first) <= uid < int(first) + int(count) for first, _, count in maps)
 
 
-def _name_of(uid: int) -> str:
+def login_of(uid: int) -> str:
+    """Return a user's name, for people; "user 1234" where the system knows none."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:

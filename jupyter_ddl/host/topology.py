@@ -15,7 +15,7 @@ from jupyter_ddl.errors import ClusterError
 from jupyter_ddl.host.cores import ROOT, memory_limit_bytes, physical_cores, usable_cores
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from pathlib import Path
     from types import ModuleType
 
@@ -32,7 +32,9 @@ __all__ = [
     "memory_of",
     "nvml_open",
     "physical_cores",
+    "processes_on",
     "usable_cores",
+    "usable_gpus",
     "visible_gpus",
 ]
 
@@ -122,6 +124,20 @@ def visible_gpus(gpus: Sequence[Gpu] | None = None) -> tuple[str, ...]:
     return tuple(found)
 
 
+def usable_gpus(among: Collection[str] = ()) -> tuple[Gpu, ...]:
+    """Return the GPUs that we may use.
+
+    Args:
+        among: entries of CUDA_VISIBLE_DEVICES: those of these; empty for all.
+
+    Raises:
+        ClusterError: there are GPUs, but NVML cannot report them.
+    """
+    known = list_gpus()
+    visible = visible_gpus(known)
+    return tuple(gpu for gpu in known if gpu.device in visible and gpu.device in (among or visible))
+
+
 def find_gpu(entry: str, gpus: Sequence[Gpu]) -> Gpu | None:
     """Return the GPU that an entry of CUDA_VISIBLE_DEVICES names, or None where it names none, or several.
 
@@ -153,7 +169,7 @@ def compute_processes(devices: Sequence[str]) -> tuple[ComputeProcess, ...]:
         return tuple(
             ComputeProcess(device, process.pid, process.usedGpuMemory)
             for device in dict.fromkeys(devices)
-            for process in _processes_on(nvml, device)
+            for process in processes_on(nvml, device)
         )
 
 
@@ -239,7 +255,8 @@ def _free_bytes(nvml: ModuleType, device: str) -> int | None:
         return None
 
 
-def _processes_on(nvml: ModuleType, device: str) -> list[Any]:
+def processes_on(nvml: ModuleType, device: str) -> list[Any]:
+    """Return NVML's records of the processes that compute on a device: `pid`, and `usedGpuMemory` in bytes or None."""
     try:
         return list(nvml.nvmlDeviceGetComputeRunningProcesses(handle_of(nvml, device)))
     except nvml.NVMLError:

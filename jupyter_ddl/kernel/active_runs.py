@@ -78,11 +78,13 @@ class ActiveRuns:
     Attributes:
         wall_time: of the batch job that the ranks are in; None without one.
         idle_count: until they are ended as idle; None where they are not.
+        last_released: the run of this kernel that was released last; "" for none.
     """
 
     def __init__(self, cluster: Cluster, owner: RunsOwner) -> None:
         self.wall_time: WallTime | None = None
         self.idle_count: IdleCount | None = None
+        self.last_released = ""
         self._cluster = cluster
         self._owner = owner
         self._lock = owner.lock
@@ -187,6 +189,7 @@ class ActiveRuns:
 
     def release(self, run: Run, reason: str) -> None:
         """Release a run's ranks; those on which it has ended too, since others may wait in a collective with them."""
+        self.last_released = run.id
         self._cluster.send(Release(run.id, reason), sorted(run.ranks), now=True)
 
     def ask(self, run: Run) -> None:

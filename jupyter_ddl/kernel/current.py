@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.cluster import finding, submission
-from jupyter_ddl.cluster.planning import limited, plan
+from jupyter_ddl.cluster.planning import plan
 from jupyter_ddl.cluster.submission import wanted_of
 from jupyter_ddl.kernel import exported
 from jupyter_ddl.kernel.kernel_sessions import KernelSessions
@@ -132,12 +132,12 @@ def start(
     chosen = imported(sys.modules) if framework == AUTO else framework
     ends = idle_stop_in(named, idle_stop)
     given_first = options.n, gpus, options.threads, name, options.env, keep, oversubscribe, place, chosen, standby, ends
-    spec = plan(*given_first, keep_variables=keep_variables)
-    if named is not None:
-        allowed = allowed_by(named)
-        spec = limited(spec, allowed if job is None else replace(allowed, idle_stop=None))
-        if job is None:
-            check_clusters(named, lambda: finding.names_beside(spec.name))
+    allowed = None if named is None else allowed_by(named)
+    if allowed is not None and job is not None:
+        allowed = replace(allowed, idle_stop=None)
+    spec = plan(*given_first, keep_variables=keep_variables, allowed=allowed)
+    if named is not None and job is None:
+        check_clusters(named, lambda: finding.names_beside(spec.name))
     return _sessions.start(spec, progress, rebuild=checked_rebuild(rebuild))
 
 
@@ -245,7 +245,12 @@ def submitted(wanted: Wanted, progress: Callable[[str], None]) -> Session:
     """
     if exported.job() is not None:
         return start(
-            wanted.ranks, name=wanted.name, container=wanted.container, rebuild=wanted.rebuild, progress=progress
+            wanted.ranks,
+            name=wanted.name,
+            container=wanted.container,
+            profile=None if wanted.allowed is None else wanted.allowed.profile,
+            rebuild=wanted.rebuild,
+            progress=progress,
         )
     return _sessions.wait_for(submission.submit(wanted), progress)
 

@@ -101,7 +101,8 @@ class Sender:
         others = sorted(set(range(run.world_size)) - set(ranks)) if prepares else []
         self._cluster.send(PrepareHorovod(run.id), others)
         rests = self._runs.uses_horovod and not prepares
-        self._cluster.send(RunCell(run.id, code, ranks, prepares, run.folder.log_dir, options, rests), ranks)
+        released = self._runs.last_released
+        self._cluster.send(RunCell(run.id, code, ranks, prepares, run.folder.log_dir, options, rests, released), ranks)
 
     def _record(self, ranks: tuple[int, ...]) -> dict[str, Any]:
         cluster = self._cluster

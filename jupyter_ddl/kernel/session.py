@@ -408,9 +408,10 @@ class Session:
             )
         rebuild = checked_rebuild(other.pop("rebuild")) if "rebuild" in other else None
         before, uses_horovod = self.world_id, self._ranks.runs.uses_horovod
-        new = replanned(self._cluster.spec, other)
+        old = self._cluster.spec
+        new = replanned(old, other)
         # Before the old ranks end: where `start` refused after that, no ranks would be left.
-        check_free(new)
+        check_free(new, old if self._ranks.runs.lost is None else None)
         if rebuild is not None:
             self._lifecycle.replaces_lost, self._lifecycle.shrinks = bool(rebuild), rebuild == SHRINK
         with starting(self._lifecycle, new, "restart", progress) as (attempt, step):

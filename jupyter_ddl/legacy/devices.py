@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
+# What TensorFlow says of a GPU whose memory has a limit (`engine.gpu_share`).
+# Source: TensorFlow 2.21, tensorflow/python/eager/context.py, set_memory_growth.
+_HAS_A_LIMIT = "virtual devices configured"
+
+
 class OwnDevices(list[Any]):
     """The one GPU of this rank, which programs ask for by their rank on the host."""
 
@@ -78,8 +83,9 @@ def own_devices(devices: list[Any]) -> list[Any]:
 def _grow(stock: Callable[..., None], device: Any, enable: bool) -> None:
     try:
         stock(device, enable)
-    except RuntimeError:
+    except (RuntimeError, ValueError) as error:
         # "cannot be modified after being initialized"; it grows, since start-up says so.
-        if not enable or os.environ.get("TF_FORCE_GPU_ALLOW_GROWTH") != "true":
+        is_known = isinstance(error, RuntimeError) or _HAS_A_LIMIT in str(error)
+        if not is_known or not enable or os.environ.get("TF_FORCE_GPU_ALLOW_GROWTH") != "true":
             raise
         say("set_memory_growth")

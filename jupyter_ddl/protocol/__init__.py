@@ -8,7 +8,7 @@
 | `rank_answers` | what a rank answers to a request, as events |
 | `faults` | what failed, as data |
 | `idle_stop` | after how long without use ranks are ended |
-| `memory_limit` | how much memory a rank may hold |
+| `memory_limit`, `gpu_allotment` | how much memory a rank may hold; how a site gives ranks their GPUs |
 | `standby` | what the processes of ranks that stand by say to each other |
 | `requests`, `transport` | what is asked of a rank; the interface for it |
 | `task_requests`, `value_requests` | what is asked of one with joblib's tasks; and that moves values |

@@ -216,7 +216,7 @@ class CellOptions:
             )
         if self.memory is not None and self.memory.shard_all and self.auto is None:
             raise InvalidInput(
-                "--memory shard-all shards the models of loops that --auto distributes.",
+                "--memory shard-all shards models that --auto distributes.",
                 "--memory shard-all without --auto",
                 "Add --auto; a program that distributes itself calls fully_shard (docs/memory.md).",
             )

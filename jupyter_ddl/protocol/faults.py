@@ -127,12 +127,14 @@ class MemoryExcess:
         processes: how many these were, with the rank's own.
         most_bytes: what it may hold.
         by: who says so, as `protocol.memory_limit` has it.
+        on_gpu: it is the memory of GPUs.
     """
 
     held_bytes: Int64
     processes: Int64
     most_bytes: Int64
     by: str
+    on_gpu: bool = False
 
 
 @dataclass(frozen=True)

@@ -10,16 +10,27 @@ from dataclasses import dataclass
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.protocol.codec import Int64  # noqa: TC001 (the codec reads it)
 
-ACCUMULATE, REMAT, MIXED = "accumulate", "remat", "mixed"
+ACCUMULATE, REMAT, MIXED, HOST = "accumulate", "remat", "mixed", "host"
 SHARD_OPTIMIZER, SHARD_ALL = "shard-optimizer", "shard-all"
-USAGE = f"{ACCUMULATE}=N,{REMAT},{MIXED},{SHARD_OPTIMIZER},{SHARD_ALL}"
+USAGE = f"{ACCUMULATE}=N,{REMAT},{MIXED},{HOST},{SHARD_OPTIMIZER},{SHARD_ALL}"
 _LEAST_PARTS = 2
-_FLAGS = {REMAT: "remat", MIXED: "mixed", SHARD_OPTIMIZER: "shard_optimizer", SHARD_ALL: "shard_all"}
+_FLAGS = {
+    REMAT: "remat",
+    MIXED: "mixed",
+    HOST: "host",
+    SHARD_OPTIMIZER: "shard_optimizer",
+    SHARD_ALL: "shard_all",
+}
 _PLAN = {
     REMAT: "activations of large layers are computed again in the backward pass",
     MIXED: "computes in half precision, with a scaled loss",
+    HOST: "what the backward pass needs is kept in host memory",
     SHARD_OPTIMIZER: "each rank keeps its part of the optimizer's state",
     SHARD_ALL: "each rank keeps its part of weights, gradients and the optimizer's state",
+}
+_PLAN_OF_LOOPS = _PLAN | {
+    MIXED: "computes in bfloat16",
+    HOST: "what the backward pass needs, and the optimizer's state, is kept in host memory",
 }
 
 
@@ -30,17 +41,21 @@ class MemoryOptions:
     Attributes:
         accumulate: the parts that each batch is trained in, for one update; 1 for whole batches.
         remat: activations are computed again in the backward pass.
-        mixed: half precision, with weights in single precision and a scaled loss.
+        mixed: half precision, with weights in single precision; of Keras models with a scaled loss.
+        host: of PyTorch's models, and of Keras's on PyTorch, what the backward pass needs is kept in host memory; of
+            PyTorch's the optimizer's state, too.
         shard_optimizer: each rank keeps its part of the optimizer's state, and updates its part of the weights.
-        shard_all: of a loop of PyTorch's each rank keeps its part of weights, gradients and the optimizer's state.
+        shard_all: of a loop of PyTorch's, or a Keras model on JAX, each rank keeps its part of weights, gradients and
+            the optimizer's state.
 
     Raises:
-        InvalidInput: `accumulate` is below 1, or `shard_all` is there with another.
+        InvalidInput: `accumulate` is below 1, or `shard_all` is there with one that it does not go with.
     """
 
     accumulate: Int64 = 1
     remat: bool = False
     mixed: bool = False
+    host: bool = False
     shard_optimizer: bool = False
     shard_all: bool = False
 
@@ -48,11 +63,11 @@ class MemoryOptions:
         """Check the number."""
         if self.accumulate < 1:
             raise InvalidInput("A batch has at least one part.", f"accumulate={self.accumulate}", "Pass 2, 4, 8, ...")
-        if self.shard_all and str(self) != SHARD_ALL:
+        if self.shard_all and (self.accumulate > 1 or self.shard_optimizer or self.host):
             raise InvalidInput(
-                f"{SHARD_ALL} is for loops of PyTorch's, and the other words of --memory for Keras models.",
+                f"{SHARD_ALL} goes with {REMAT} and {MIXED} in loops of PyTorch's, and is alone with Keras on JAX.",
                 f"--memory {self}",
-                f"Write --memory {SHARD_ALL} alone; a loop's own code does the rest (docs/memory.md).",
+                f"Write --memory {SHARD_ALL}, or {SHARD_ALL},{REMAT} (docs/memory.md).",
             )
 
     def __str__(self) -> str:
@@ -60,10 +75,11 @@ class MemoryOptions:
         parts = [f"{ACCUMULATE}={self.accumulate}"] if self.accumulate > 1 else []
         return ",".join([*parts, *(word for word, name in _FLAGS.items() if getattr(self, name))])
 
-    def plan(self) -> str:
-        """Return what the plan of `--auto` says of it."""
+    def plan(self, *, of_loop: bool = False) -> str:
+        """Return what the plan of `--auto` says of it, for Keras's models or for a loop of PyTorch's."""
+        texts = _PLAN_OF_LOOPS if of_loop else _PLAN
         parts = [f"each batch in {self.accumulate} parts, one update"] if self.accumulate > 1 else []
-        return "; ".join([*parts, *(_PLAN[word] for word, name in _FLAGS.items() if getattr(self, name))])
+        return "; ".join([*parts, *(texts[word] for word, name in _FLAGS.items() if getattr(self, name))])
 
 
 def parsed(words: str) -> MemoryOptions:

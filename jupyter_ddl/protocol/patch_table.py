@@ -233,7 +233,7 @@ PATCHES = (
         "torch.nn.modules.module.Module",
         ("__call__",),
         Layer.MEMORY,
-        "a loop's model is sharded before it is first called; undone then",
+        "a loop's model is sharded before it is first called, undone then; or computes in less memory in this cell",
     ),
     Declared("torch.autograd", ("backward",), Layer.MEMORY, "a sharded model's gradients count by this rank's rows"),
     Declared(
@@ -354,6 +354,12 @@ PATCHES = (
         ("distribute_tensor",),
         Layer.DATA,
         "a variable becomes an array of all of JAX's processes, which device_put refuses",
+    ),
+    Declared(
+        "keras.src.backend.jax.core.JaxVariable",
+        ("__array__",),
+        Layer.DATA,
+        "a variable of which each rank has its part is read whole",
     ),
     # --- --auto
     Declared(

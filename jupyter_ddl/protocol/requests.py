@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from jupyter_ddl.protocol.cell_options import CellOptions
 from jupyter_ddl.protocol.codec import Int64, Wire
 from jupyter_ddl.protocol.events import CollectiveStalled  # noqa: TC001  get_type_hints reads it
+from jupyter_ddl.protocol.gpu_allotment import GpuAllotment  # noqa: TC001  get_type_hints reads it
 from jupyter_ddl.protocol.memory_limit import MemoryLimit  # noqa: TC001  get_type_hints reads it
 from jupyter_ddl.protocol.task_requests import DropArrays, EndTasks, KeepArray, RunTask
 from jupyter_ddl.protocol.value_requests import Move
@@ -29,6 +30,8 @@ class RunCell(Wire):
         options: the cell's.
         horovod_rests: an earlier cell, on any rank, has called `hvd.init()`: Horovod is initialised when this one needs
             it.
+        released: the run that this kernel released last, "" for none. Its Release came by another channel and may
+            still be on its way: a rank that waits for it ends the collectives of that run before the cell begins.
     """
 
     type: ClassVar[str] = "run_cell"
@@ -39,6 +42,7 @@ class RunCell(Wire):
     log_dir: str | None
     options: CellOptions = CellOptions()  # noqa: RUF009  frozen
     horovod_rests: bool = False
+    released: str = ""
 
     def is_on_subset(self, world_size: int) -> bool:
         """Return whether some ranks of the world do not run the cell."""
@@ -59,7 +63,8 @@ class RunScript(Wire):
         threads: TensorFlow's threads on each rank; None for its share of its host's cores.
         options: the script's.
         oversubscribe: several ranks may share a GPU of their host.
-        memory: what each rank may hold, for the relay beside it; None for no limit, or where the terminal sees to it.
+        memory: what each rank may hold, for its own advice and on several hosts the relay beside it; None for no limit.
+        allotment: how a site gives the ranks of each host their GPUs; None where they take what they find.
     """
 
     type: ClassVar[str] = "run_script"
@@ -72,6 +77,7 @@ class RunScript(Wire):
     options: CellOptions
     oversubscribe: bool = False
     memory: MemoryLimit | None = None
+    allotment: GpuAllotment | None = None
 
 
 @dataclass(frozen=True)

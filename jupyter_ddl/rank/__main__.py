@@ -42,21 +42,20 @@ def main() -> None:
     from jupyter_ddl.engine.devices import keep_to_share
     from jupyter_ddl.engine.host_folder import HostFolder
     from jupyter_ddl.engine.preload import Warmup
-    from jupyter_ddl.protocol.frameworks import AUTO, imports_keras, installed
+    from jupyter_ddl.protocol.frameworks import imports_keras
 
     # The one call of the training layer by this composition root. It comes before the background imports: hooks cannot
     # be added to a module that is already being imported.
     from jupyter_ddl.rank.install import install
 
     state = install()
-    # One choice for all: what is installed may differ between hosts.
-    chosen = settings["framework"]
-    framework = world.communicator.bcast(installed() if chosen == AUTO else chosen)
+    framework = start_up.framework_of_all(world, settings["framework"])
     with start_up.ended_by_errors(world):
         pinned, shared = start_up.pin_device(
             world,
             settings["devices"],
             settings["threads"],
+            start_up.allotment_in(settings),
             oversubscribe=settings["oversubscribe"],
             for_torch=framework == "torch",
             stands_by=gate is not None,

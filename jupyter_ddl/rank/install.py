@@ -21,6 +21,7 @@ from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host import import_hooks
 from jupyter_ddl.host.patching import Layer, instead, patch
 from jupyter_ddl.ibm_ddl import serving as ibm_ddl
+from jupyter_ddl.memory import installation as modules_in_less_memory
 from jupyter_ddl.memory import unused
 from jupyter_ddl.protocol import settled_variables
 from jupyter_ddl.training import interrupted_tracing, keras_version
@@ -95,6 +96,7 @@ def _prepare_cells(state: RankState) -> None:
     # After them: the seed of a resumed training replaces the one drawn there.
     state.cells.prepare_with(checkpoints.prepare)
     state.cells.prepare_with(unused.prepare)
+    modules_in_less_memory.install(state)
     state.cells.conclude_with(unused.conclude)
     # This thread survives an interrupt during tracing.
     state.cells.prepare_with(interrupted_tracing.leave_graphs)

@@ -53,7 +53,12 @@ def main() -> None:
     with start_up.ended_by_errors(world):
         for_torch = uses_torch(Path(script).read_text(errors="replace"))
         pinned, shared = start_up.pin_device(
-            world, request.devices, request.threads, oversubscribe=request.oversubscribe, for_torch=for_torch
+            world,
+            request.devices,
+            request.threads,
+            request.allotment,
+            oversubscribe=request.oversubscribe,
+            for_torch=for_torch,
         )
         start_up.prepare_ml(world)
     state = install()

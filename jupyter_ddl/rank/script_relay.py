@@ -27,9 +27,8 @@ import zmq
 from jupyter_ddl import paths
 from jupyter_ddl.host import memory_watch, process_identity
 from jupyter_ddl.host.process_tree import adopt_orphans, end_descendants, end_with_parent
+from jupyter_ddl.host.rank_limits import RankLimits
 from jupyter_ddl.protocol.codec import as_json, decode
-from jupyter_ddl.protocol.faults import MemoryExcess
-from jupyter_ddl.protocol.memory_limit import MemoryLimit
 from jupyter_ddl.protocol.script_frames import (
     BEAT,
     BYE,
@@ -49,6 +48,8 @@ from jupyter_ddl.rank.terminal_watch import TerminalWatch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from jupyter_ddl.protocol.faults import MemoryExcess
 
 # mpiexec kills what has not ended a second after it was asked. Source: Open MPI's odls_base_sigkill_timeout
 # Both since then: when the rank is killed, and when the terminal is waited for no more.
@@ -271,25 +272,25 @@ class _Limit:
     """What the rank may hold.
 
     Args:
-        limit: as the site says.
+        limits: as the site says.
         own: the rank's PID and the start of its process.
         run: that it belongs to.
     """
 
-    def __init__(self, limit: MemoryLimit, own: tuple[int, int], run: str) -> None:
-        self._limit = limit
+    def __init__(self, limits: RankLimits, own: tuple[int, int], run: str) -> None:
+        self._limits = limits
         self._rank = -1
-        self._watch = memory_watch.MemoryWatch(limit.most_bytes, lambda: {self._rank: own}, run)
+        self._watch = limits.watch(lambda: {self._rank: own}, run)
         self._next_s = 0.0
 
     @classmethod
     def of_rank(cls, pid: int) -> _Limit | None:
         """Return that of a rank that was just started; None where it has none."""
         request = json.loads(os.environ.get(paths.SCRIPT_VARIABLE, "{}"))
-        identity = process_identity.of(pid)
-        if request.get("memory") is None or identity is None:
+        limits, identity = RankLimits.in_record(request), process_identity.of(pid)
+        if limits is None or identity is None:
             return None
-        return cls(MemoryLimit(**request["memory"]), (pid, identity["start_ticks"]), request["run"])
+        return cls(limits, (pid, identity["start_ticks"]), request["run"])
 
     def kept(self, rank: int) -> MemoryExcess | None:
         """End the rank where it holds too much, looking once every `TICK_S`; return what it held, None for no end."""
@@ -300,7 +301,7 @@ class _Limit:
         if excess is None:
             return None
         self._watch.end(excess)
-        return MemoryExcess(excess.held_bytes, len(excess.processes), self._limit.most_bytes, self._limit.by)
+        return self._limits.record(excess)
 
 
 def _oom_kills() -> int:

@@ -10,17 +10,18 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl import paths
 from jupyter_ddl.host.process_tree import end_with_parent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from jupyter_ddl.engine.devices import Pinned
     from jupyter_ddl.engine.rank_state import RankState
     from jupyter_ddl.engine.world import World
+    from jupyter_ddl.protocol.gpu_allotment import GpuAllotment
 
 
 def begin() -> None:
@@ -45,6 +46,17 @@ def join_world(n: int) -> World:
         sys.exit(str(error))
 
 
+def framework_of_all(world: World, chosen: str) -> str:
+    """Return what all ranks import first: what was chosen, else what rank 0 has, since hosts may differ in it.
+
+    Collective: every rank must call this.
+    """
+    from jupyter_ddl.protocol.frameworks import AUTO, installed
+
+    found: str = world.communicator.bcast(installed() if chosen == AUTO else chosen)
+    return found
+
+
 @contextmanager
 def ended_by_errors(world: World) -> Iterator[None]:
     """End this process where the block raises an error of ours or of the system, which names the rank."""
@@ -60,6 +72,7 @@ def pin_device(
     world: World,
     own: Sequence[str] | None,
     threads: int | None,
+    allotment: GpuAllotment | None,
     *,
     oversubscribe: bool,
     for_torch: bool,
@@ -73,21 +86,36 @@ def pin_device(
         world: the rank's.
         own: the device of each rank of this host; None for this host's GPUs in their order.
         threads: of each rank.
+        allotment: how a site gives the ranks of a host its GPUs; None where they take what they find.
         oversubscribe: several ranks may share a GPU.
         for_torch: PyTorch is what the rank's code uses: it sees the other ranks' GPUs too.
         stands_by: the ranks whose place it takes have its cores; it keeps to none before `devices.keep_to_share`.
 
     Raises:
         InvalidInput: this host has fewer GPUs than ranks.
+        ClusterError: fewer of those that its site gives out are free.
     """
-    from jupyter_ddl.engine import devices
+    from jupyter_ddl.engine import devices, gpu_allotment, gpu_share
 
-    if own is None:
+    if own is None and allotment is not None:
+        own = gpu_allotment.allotted(world, allotment)
+    elif own is None:
         own = devices.of_this_host(world.local_size, oversubscribe=oversubscribe)
     pinned = devices.pin(own, world.local_rank, world.local_size, threads, for_torch=for_torch)
+    if own and allotment is not None and allotment.share_bytes is not None:
+        gpu_share.keep_within(allotment.share_bytes, own[world.local_rank])
     if not stands_by:
         devices.keep_to_share(world, pinned)
     return pinned, devices.shared(own, world.local_rank, pinned)
+
+
+def allotment_in(settings: Mapping[str, Any]) -> GpuAllotment | None:
+    """Return how a site gives a cluster's ranks their GPUs, as their settings have it."""
+    from jupyter_ddl.protocol.codec import record_of
+    from jupyter_ddl.protocol.gpu_allotment import GpuAllotment
+
+    given = settings.get("allotment")
+    return None if given is None else record_of(GpuAllotment, given)
 
 
 def add_collectives(state: RankState, world: World, shared: str | None) -> None:

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from jupyter_ddl.kernel.release_policy import ReleaseTimes
     from jupyter_ddl.protocol.cell_options import CellOptions
     from jupyter_ddl.protocol.events import CollectiveStalled, Event, Stream
-    from jupyter_ddl.protocol.memory_limit import MemoryLimit
     from jupyter_ddl.protocol.transport import RankTransport
     from jupyter_ddl.script.launching import Surroundings
     from jupyter_ddl.views.view import View
@@ -82,8 +81,8 @@ class Job:
         self._core_time = CoreTime()
         self._stalls: Stalls | None = None
         self._hosts = HostWatch(spec.place, surroundings.hosts, self._recording.ready)
-        limit = self._memory if spec.place.is_here else None
-        self._limit = None if limit is None else LimitOfScript(limit, self._recording.ready, self._run.id)
+        limits = spec.limits if spec.place.is_here else None
+        self._limit = None if limits is None else LimitOfScript(limits, self._recording.ready, self._run.id)
         self._policy = ReleasePolicy(SCRIPT, self._starves)
         self._ends_now = False
         self._hint_due_s: float | None = None
@@ -167,10 +166,6 @@ class Job:
         """Return the folders into which ranks of this host write; what those of others write comes to us."""
         return [pipes, self._run.folder.path] if self._spec.place.is_here else []
 
-    @property
-    def _memory(self) -> MemoryLimit | None:
-        return None if self._spec.allowed is None else self._spec.allowed.memory
-
     def _request(self, folder: Path) -> RunScript:
         spec, run = self._spec, self._run
         is_here = spec.place.is_here
@@ -184,7 +179,8 @@ class Job:
             spec.threads,
             self._options,
             spec.oversubscribe,
-            None if is_here else self._memory,
+            None if spec.allowed is None else spec.allowed.memory,
+            spec.allotment,
         )
 
     def take(self, event: Event) -> None:

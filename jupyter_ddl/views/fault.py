@@ -179,7 +179,8 @@ def _end_of_rank(fault: Fault) -> str:
     if facts.excess is not None:
         held, most = memory_size(facts.excess.held_bytes), memory_size(facts.excess.most_bytes)
         of = "" if facts.excess.processes == 1 else f" in {facts.excess.processes:,} processes"
-        return f"{who}{where} was ended, since it held {held} of memory{of} and may hold {most}"
+        what = "GPU memory" if facts.excess.on_gpu else "memory"
+        return f"{who}{where} was ended, since it held {held} of {what}{of} and may hold {most}"
     if facts.is_unseen:
         how = f"ended: its process {facts.pid} is gone, and its exit status is not known"
     elif facts.signum is not None:

@@ -47,6 +47,8 @@ def test_it_has_the_packages_version_command_and_licence() -> None:
         project["license-files"],
     )
     assert RECIPE["about"]["summary"] == project["description"]
+    # conda-forge's linter asks for a home page: the recipe has one as soon as the project has.
+    assert RECIPE["about"].get("homepage") == project.get("urls", {}).get("Homepage")
 
 
 def test_binder_has_what_the_notebook_to_try_needs() -> None:

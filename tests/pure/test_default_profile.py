@@ -13,7 +13,8 @@ from jupyter_ddl.launch.profiles.start_options import StartOptions, profile_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-ELSEWHERE = [StartOptions(hosts="nodea:2"), StartOptions(hostfile="hosts"), StartOptions(local=True)]
+ELSEWHERE = [StartOptions(hosts="nodea:2"), StartOptions(hostfile="hosts")]
+HERE = StartOptions(local=True)
 
 
 @pytest.fixture
@@ -43,6 +44,18 @@ def test_it_is_left_where_the_start_says_where_its_ranks_go(site: Path, given: S
     site.write_text("[default]\n")
     assert name_of(None, given) is None
     assert name_of("default", given) == "default"
+
+
+def test_a_start_that_says_this_host_takes_it_where_it_is_for_this_host(
+    site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.write_text("[default]\n")
+    assert name_of(None, HERE) == "default"
+    site.write_text('[default]\nlauncher = "slurm"\n')
+    assert name_of(None, HERE) is None
+    site.write_text("[default]\n")
+    monkeypatch.setenv("SLURM_JOB_ID", "12")
+    assert name_of(None, HERE) is None
 
 
 @pytest.mark.parametrize("job", ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID"])

@@ -16,6 +16,7 @@ IMPLEMENTATIONS = {"collectives", "timelines"}
 # Module -> why it may name a framework.
 MAY_NAME = {
     "devices": "what makes one device a rank's own differs between frameworks, as the variables for threads do",
+    "gpu_share": "what keeps a rank to its share of a GPU's memory is a setting of each framework's own",
     "preload": "it imports the framework that was chosen",
     "rank_state": "it makes what a rank has: Horovod's library is the one that rests",
 }

@@ -36,7 +36,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "horovod_api": {"engine", "errors"},
     "training": {"engine", "errors", "horovod_api", "host", "protocol"},
     "pipelines": {"engine", "errors", "host", "protocol", "training"},
-    "memory": {"engine", "errors", "host", "protocol", "training"},
+    "memory": {"engine", "errors", "host", "paths", "protocol", "training"},
     "checkpoints": {"engine", "errors", "host", "memory", "protocol", "training"},
     "torch_training": {"engine", "errors", "host", "protocol"},
     "jax_training": {"engine", "errors", "host", "protocol", "training"},

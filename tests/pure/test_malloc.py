@@ -76,3 +76,31 @@ def test_another_setting_of_the_user_does_not_count() -> None:
 def test_a_c_library_that_is_not_glibc_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(malloc.ctypes, "CDLL", lambda _: object())
     assert not malloc.keep_freed_memory()
+
+
+# glibc has learnt to keep blocks of this size; one that stays above them keeps the heap from shrinking.
+KEPT = """
+import ctypes, psutil
+from jupyter_ddl.engine.malloc import give_freed_memory_back
+
+libc = ctypes.CDLL(None)
+libc.malloc.restype, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
+libc.memset.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t]
+size = 8 * 2**20
+libc.free(libc.malloc(2 * size))
+is_set = give_freed_memory_back() if sys.argv[1] == "ours" else False
+before = psutil.Process().memory_info().rss
+blocks = [libc.malloc(size) for _ in range(9)]
+for block in blocks:
+    libc.memset(block, 1, size)
+for block in blocks[:-1]:
+    libc.free(block)
+print(is_set, round((psutil.Process().memory_info().rss - before) / size))
+"""
+
+
+@pytest.mark.parametrize(("side", "said"), [("ours", "True 1"), ("glibc's", "False 9")])
+def test_what_is_freed_is_given_back_where_memory_is_short(side: str, said: str) -> None:
+    ours = {name: value for name, value in os.environ.items() if name != "GLIBC_TUNABLES" and "MALLOC" not in name}
+    command = [sys.executable, "-c", "import sys\n" + KEPT, side]
+    assert subprocess.run(command, env=ours, check=True, capture_output=True, text=True).stdout.strip() == said

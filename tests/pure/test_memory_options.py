@@ -19,7 +19,9 @@ from jupyter_ddl.protocol.memory_options import USAGE, MemoryOptions, parsed
         ("remat", MemoryOptions(remat=True)),
         ("mixed", MemoryOptions(mixed=True)),
         ("mixed, accumulate=2", MemoryOptions(2, mixed=True)),
+        ("host,remat", MemoryOptions(remat=True, host=True)),
         ("shard-all", MemoryOptions(shard_all=True)),
+        ("shard-all,remat,mixed", MemoryOptions(remat=True, mixed=True, shard_all=True)),
     ],
 )
 def test_words_of_memory_can_be_combined(words: str, options: MemoryOptions) -> None:
@@ -56,13 +58,19 @@ def test_the_plan_says_what_memory_does() -> None:
     )
 
 
+def test_the_plan_of_a_loop_says_what_is_other_there() -> None:
+    assert parsed("mixed").plan(of_loop=True) == "computes in bfloat16"
+    assert "and the optimizer's state" in parsed("host").plan(of_loop=True)
+
+
 def test_memory_takes_its_record_and_no_text() -> None:
     with pytest.raises(InvalidInput, match=r"Received: 'remat'\. Pass memory_options\.MemoryOptions\(accumulate=4\)"):
         CellOptions(memory="remat")  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match=r"A batch has at least one part\. Received: accumulate=0\."):
         MemoryOptions(0)
-    with pytest.raises(InvalidInput, match=r"Received: --memory remat,shard-all\. Write --memory shard-all alone"):
-        parsed("shard-all,remat")
+    for word in ("accumulate=2", "host", "shard-optimizer"):
+        with pytest.raises(InvalidInput, match=r"shard-all goes with remat and mixed .* Write --memory shard-all, or"):
+            parsed(f"shard-all,{word}")
     with pytest.raises(InvalidInput, match=r"Received: --memory shard-all without --auto\. Add --auto"):
         CellOptions(memory=MemoryOptions(shard_all=True))
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jupyter_ddl.host import process_identity
-from jupyter_ddl.host.memory_watch import MemoryWatch
+from jupyter_ddl.host.memory_watch import GpuLimit, MemoryWatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -246,3 +246,25 @@ def test_no_process_is_killed_that_has_the_number_of_one_by_now() -> None:
         watched.end(replace(excess, processes=(replace(own, started=own.started - 1),)))
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(0.3)
+
+
+def test_memory_on_gpus_is_that_of_all_of_a_rank_s_processes(proc: Proc) -> None:
+    proc.has(10, mib=1)
+    proc.has(11, mib=1)
+    proc.has(12, mib=1, parent=11)
+    held: dict[int, int] = {10: 9 * MIB, 11: 6 * MIB, 99: 500 * MIB}
+    ranks = {0: (10, 100), 1: (11, 100)}
+    on_gpu = GpuLimit(10 * MIB, lambda: held)
+    watched = MemoryWatch(None, lambda: ranks, WORLD, proc.folder, on_gpu=on_gpu)
+    assert watched.due() is None
+    held[12] = 5 * MIB
+    excess = watched.due()
+    assert excess is not None
+    assert (excess.rank, excess.held_bytes, excess.on_gpu) == (1, 11 * MIB, True)
+    assert [process.pid for process in excess.processes] == [11, 12]
+    # Both limits hold at once.
+    proc.has(10, mib=200)
+    both = MemoryWatch(100 * MIB, lambda: ranks, WORLD, proc.folder, on_gpu=on_gpu)
+    first = both.due()
+    assert first is not None
+    assert (first.rank, first.on_gpu) == (0, False)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from nvml import build_nvml, h200s
 
-from jupyter_ddl.cluster import planning
+from jupyter_ddl.cluster import gpu_choice, planning
 from jupyter_ddl.cluster.planning import limited, plan, replanned
 from jupyter_ddl.cluster.spec import ClusterSpec
 from jupyter_ddl.errors import ClusterError, InvalidInput
@@ -27,14 +27,14 @@ def host(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sixteen cores of two threads, no GPU, and nothing set."""
     monkeypatch.setattr(planning, "usable_cores", lambda: 16)
     monkeypatch.setattr(planning, "physical_cores", lambda: 8)
-    monkeypatch.setattr(planning, "list_gpus", lambda: ())
+    monkeypatch.setattr(gpu_choice, "list_gpus", lambda: ())
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.delenv("TF_NUM_INTRAOP_THREADS", raising=False)
 
 
 @pytest.fixture
 def four_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "list_gpus", lambda: FOUR)
+    monkeypatch.setattr(gpu_choice, "list_gpus", lambda: FOUR)
 
 
 class TestOnCores:
@@ -222,7 +222,7 @@ def test_a_broken_nvml_stops_nobody_who_asks_for_the_cores(monkeypatch: pytest.M
     def broken() -> tuple[Gpu, ...]:
         raise ClusterError("NVML")
 
-    monkeypatch.setattr(planning, "list_gpus", broken)
+    monkeypatch.setattr(gpu_choice, "list_gpus", broken)
     assert plan(gpus="none").devices == ()
     with pytest.raises(ClusterError):
         plan()

@@ -36,8 +36,10 @@ from jupyter_ddl.protocol.rank_life import RankAlive
 from jupyter_ddl.protocol.script_frames import Connection
 from jupyter_ddl.protocol.script_pipes import HeldPipes
 pipes = HeldPipes([int(number) for number in os.environ["JUPYTER_DDL_PIPES"].split(",")])
-pipes.tell_relay(as_line(replace(decode(sys.stdin.readline(), Connection), rank=0)))
+line = sys.stdin.readline()
 pipes.take_streams()
+{before}
+pipes.tell_relay(as_line(replace(decode(line, Connection), rank=0)))
 sys.stdout.reconfigure(line_buffering=True)
 events = pipes.open_events()
 send = lambda event: os.write(events, as_line(event))
@@ -77,9 +79,11 @@ def listener(taken: Taken) -> Iterator[NetworkListener]:
         yield made
 
 
-def relayed(listener: NetworkListener, program: str) -> subprocess.Popen[bytes]:
+def relayed(listener: NetworkListener, program: str, before: str = "") -> subprocess.Popen[bytes]:
+    """Start a rank that runs a program, and what comes before its relay knows it."""
+    code = RANK.format(before=before) + program
     relay = subprocess.Popen(
-        [*run_module.command("jupyter_ddl.rank.script_relay"), sys.executable, "-c", RANK + program],
+        [*run_module.command("jupyter_ddl.rank.script_relay"), sys.executable, "-c", code],
         stdin=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
@@ -129,9 +133,9 @@ def test_a_rank_that_holds_more_than_its_site_allows_is_ended_and_what_it_held_i
 ) -> None:
     limit = {"most_bytes": 200_000_000, "by": "the profile small"}
     monkeypatch.setenv("JUPYTER_DDL_SCRIPT", json.dumps({"run": "a-run", "memory": limit}))
-    relay = relayed(
-        listener, "print('before')\nsend(RankAlive(0, ''))\nheld = b'x' * 250_000_000\nwhile True: time.sleep(1)"
-    )
+    # A rank that writes memory while it is watched is ended as it passes the limit.
+    holds = "print('before', flush=True)\nheld = b'x' * 250_000_000"
+    relay = relayed(listener, "send(RankAlive(0, ''))\nwhile True: time.sleep(1)", holds)
     read_until(listener, lambda: relay.poll() is not None)
     ended = listener.ended[0]
     assert (ended.status, ended.asked, relay.returncode) == (-signal.SIGKILL, False, -signal.SIGKILL)

@@ -127,12 +127,12 @@ def test_doctor_says_it_and_where_it_is_the_schedulers(tmp_path: Path, monkeypat
     )
     a, b, c = check_profiles((tmp_path,))
     assert (a.text, a.facts["memory_per_rank"]) == ("a (local); each rank may hold 8GB of memory", "8GB")
-    assert b.text.endswith("; each rank may hold 8GB of memory, but in jobs of %ddl submit what the scheduler allows")
+    assert b.text.endswith("; each rank may hold 8GB of memory")
     assert c.text == "c (local)"
 
 
 def test_a_class_is_told_what_its_ranks_may_hold() -> None:
-    server = Server(cores=8, memory_bytes=10 * LEARNER_BYTES, threads=None, gpus=0)
+    server = Server(cores=8, memory_bytes=10 * LEARNER_BYTES, threads=None)
     assert f"By {BY} a rank may hold 7.45 GiB, and all of theirs 149 GiB: with less than 1.16 GiB for each" in (
         class_text(server, 10, MemoryLimit(8 * 10**9, BY))
     )

@@ -8,30 +8,84 @@ import sys
 from pathlib import Path
 
 import pytest
+from course import NOTEBOOKS, links_of
 
 from jupyter_ddl.cli import main
-from jupyter_ddl.course import class_size, packages
+from jupyter_ddl.course import class_size, packages, pages
 from jupyter_ddl.course.class_size import LEARNER_BYTES, Server, class_text, this_server
 from jupyter_ddl.course.notebooks import copy_notebooks, course_notebooks
 from jupyter_ddl.course.packages import missing_text
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.protocol.gpu_allotment import GpuAllotment
 
 
 def test_notebooks_are_copied_and_what_a_reader_has_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "a course"
     assert main(["workshop", str(folder), "--no-lab"]) == 0
     notebooks = course_notebooks()
-    assert sorted(path.name for path in folder.iterdir()) == [notebook.name for notebook in notebooks]
-    assert all((folder / notebook.name).read_bytes() == notebook.read_bytes() for notebook in notebooks)
-    assert capsys.readouterr().out.count(": copied\n") == len(notebooks)
+    assert sorted(path.name for path in folder.iterdir()) == [*(notebook.name for notebook in notebooks), "docs"]
+    for notebook in notebooks:
+        assert (folder / notebook.name).read_text() == notebook.read_text().replace("](../docs/", "](docs/")
+    assert capsys.readouterr().out.count(": copied\n") == len(notebooks) + 1
 
     mine = folder / notebooks[0].name
     mine.write_text("mine")
     assert main(["workshop", str(folder), "--no-lab"]) == 0
     told = capsys.readouterr().out
     assert f"{mine}: kept: yours is another one\n" in told
-    assert told.count(": there already\n") == len(notebooks) - 1
+    assert f"{folder / 'docs'}: there already\n" in told
+    assert told.count(": there already\n") == len(notebooks)
     assert mine.read_text() == "mine"
+
+
+def test_every_link_of_what_was_copied_leads_to_a_file_and_a_heading_in_the_folder(tmp_path: Path) -> None:
+    copies = list(copy_notebooks(tmp_path / "course"))
+    assert [copy.state for copy in copies] == ["copied"] * 11
+    count, dead = links_of(tmp_path / "course")
+    assert dead == []
+    assert count > 300
+    # A picture that no page shows would be missing in no link.
+    pictures = {path.name for path in tmp_path.rglob("*") if path.suffix in {".png", ".svg"}}
+    assert {path.name for path in (NOTEBOOKS.parent / "docs").rglob("*.png")} <= pictures
+    assert not list(tmp_path.rglob("*.py"))
+
+
+def test_a_link_out_of_the_folder_becomes_text(tmp_path: Path) -> None:
+    list(copy_notebooks(tmp_path))
+    page = (tmp_path / "docs" / "how-it-works.md").read_text()
+    assert "../" not in page
+    assert "CONTRIBUTING" in page
+    # It is for Binder, and not copied.
+    assert "](../try-it.ipynb)" not in (tmp_path / "docs" / "install.md").read_text()
+
+
+def test_pages_that_a_reader_has_stay_and_are_named(tmp_path: Path) -> None:
+    mine = tmp_path / "docs" / "images" / "flow.svg"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine")
+    (tmp_path / "docs" / "of-mine.md").write_text("mine")
+    *_, kept, others = copy_notebooks(tmp_path)
+    assert (kept.path, kept.state) == (mine, "kept")
+    assert (others.path, others.state) == (tmp_path / "docs", "copied")
+    assert mine.read_text() == "mine"
+    assert (tmp_path / "docs" / "of-mine.md").read_text() == "mine"
+
+
+def test_a_file_where_the_pages_belong_stays_and_is_named(tmp_path: Path) -> None:
+    (tmp_path / "docs").write_text("mine")
+    with pytest.raises(InvalidInput, match=r"Received: .*docs \((File exists|Not a directory)\)"):
+        list(copy_notebooks(tmp_path))
+    assert (tmp_path / "docs").read_text() == "mine"
+
+
+def test_an_installation_without_its_pages_says_how_to_mend_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(pages, "_FOLDERS", (tmp_path / "docs",))
+    with pytest.raises(InvalidInput, match=r"are a part of jupyter_ddl\. Received: an installation without .*docs"):
+        pages.course_pages()
+
+
+def test_the_example_of_links_is_true() -> None:
+    assert doctest.testmod(pages) == doctest.TestResults(failed=0, attempted=1)
 
 
 def test_packages_that_notebooks_lack_are_named_with_the_command_that_installs_them(
@@ -88,7 +142,7 @@ def test_a_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_class_that_a_server_carries_and_one_that_it_does_not() -> None:
-    server = Server(cores=8, memory_bytes=10 * LEARNER_BYTES, threads=None, gpus=0)
+    server = Server(cores=8, memory_bytes=10 * LEARNER_BYTES, threads=None)
     assert server.carries(10)
     assert not server.carries(11)
     text = class_text(server, 10)
@@ -101,13 +155,18 @@ def test_a_class_that_a_server_carries_and_one_that_it_does_not() -> None:
 
 def test_the_threads_that_a_cgroup_allows_bound_a_class() -> None:
     # 231 threads each: 103, and two pools of 64.
-    server = Server(cores=64, memory_bytes=100 * LEARNER_BYTES, threads=3 * 231, gpus=2)
+    server = Server(cores=64, memory_bytes=100 * LEARNER_BYTES, threads=3 * 231, gpu_bytes=(141 * 2**30,) * 2)
     assert server.most == 3
     text = class_text(server, 4)
     assert "This server does not carry them. By its cgroup's threads it carries 3." in text
     assert "GPUs    2 for all\n" in text
     assert "%ddl start --gpus none" in text
     assert "GPUs    1 of 2\n" in class_text(server, 2)
+    own, shared = GpuAllotment("the profile class"), GpuAllotment("the profile class", 40 * 2**30)
+    assert class_text(server, 1, None, own).endswith("have room for 2 of their 2 ranks.")
+    assert class_text(server, 4, None, shared).endswith(
+        "By the profile class the GPUs have room for 6 of their 8 ranks: the others start with %ddl start --gpus none."
+    )
 
 
 def test_what_this_server_has_is_told_by_the_command(capsys: pytest.CaptureFixture[str]) -> None:

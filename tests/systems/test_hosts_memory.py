@@ -8,12 +8,16 @@ import pytest
 from ranks.kernels import Kernel, KernelError, eventually
 from systems.test_hosts import left_on, processes_of
 from systems.test_hosts_apart import apart_kernel
+from systems.test_preemption import left_on_nodes
 from systems.test_scripts import RANK, run
+from systems.test_slurm import kernel_in
+from systems.test_submit import on_login
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from systems.batch import Slurm
     from systems.rig import Rig
 
 pytestmark = [pytest.mark.mpi, pytest.mark.systems]
@@ -76,3 +80,28 @@ def test_so_it_is_in_a_script(hosts: Rig) -> None:
     assert "rank 3 on nodeb was ended, since it held " in done.stderr
     assert "and may hold 0.466 GiB. The limit is set by the profile nodes " in done.stderr
     assert "before" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["salloc", "sbatch"])
+def test_so_it_is_in_an_allocation_and_in_a_job(slurm: Slurm, way: str) -> None:
+    file = slurm.rig.folder / "home/.jupyter/jupyter_ddl.d/nodes.toml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text('[nodes]\nlauncher = "slurm"\nlimits = {memory_per_rank = "500MB"}\n')
+    with kernel_in(slurm) if way == "salloc" else on_login(slurm) as login:
+        if way == "salloc":
+            login.do(START)
+        else:
+            login.do(
+                "import jupyter_ddl\n"
+                "s = jupyter_ddl.submit(profile='nodes', nodes=2, ntasks_per_node=2, time='0:10')\ns.run('x = rank')"
+            )
+        with pytest.raises(KernelError, match=NAMED):
+            login.do(f"s.run({PASSES!r})")
+        if way == "salloc":
+            # A job whose ranks are lost in its first minute ends.
+            login.do("s.run('x = rank')")
+        login.do("s.stop()")
+        assert eventually(lambda: not left_on_nodes(slurm)), left_on_nodes(slurm)
+    file.unlink()
+    assert eventually(lambda: slurm.call("squeue -h") == "", 60), slurm.call("squeue")

@@ -1,4 +1,4 @@
-"""Ranks of several users of one machine, who are real accounts: their cores, their files, their clusters."""
+"""Ranks of several users of one machine, who are real accounts: their cores, GPUs, files and clusters."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import json
 import os
 import secrets
 import shutil
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from namespaces import run_apart
+from nvml import FakeGpu, build_nvml
 from processes import MARK
 from ranks.kernels import without
 
@@ -94,6 +96,53 @@ with jupyter_ddl.start(n=2, env=json.loads(os.environ["OF_RANKS"]), standby="aut
     leases = {session._cluster.folder.lease().pid, holder}
 print(json.dumps([[[cores for _, *cores in of] for of in kept], len(leases)]))
 """
+# A user's ranks on GPUs, until their standard input closes; or why there are none.
+ON_GPUS = """
+import json, sys
+import jupyter_ddl
+from jupyter_ddl.errors import InvalidInput
+ranks, name, lacks = int(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3])
+try:
+    with jupyter_ddl.start(n=ranks, name=name, profile="class", env=lacks) as session:
+        seen = session.run("import os; os.environ['CUDA_VISIBLE_DEVICES']")
+        print(json.dumps([of.value.strip("'") for of in seen.ranks.values()]), flush=True)
+        sys.stdin.read()
+except InvalidInput as error:
+    print(json.dumps(str(error)), flush=True)
+"""
+# One user's, then another's, who has what is left, and then no room; then it is free again. Then both at one moment.
+GPUS = """
+import json, os, subprocess, sys
+from pathlib import Path
+users, program = json.loads(sys.argv[1]), sys.argv[2]
+def begun(command, ranks, name):
+    home = Path(f"~{command[1].partition('=')[2]}").expanduser()
+    lacks = json.dumps({"PYTHONPATH": f"{home}/lacks:{os.environ['PYTHONPATH']}"})
+    line = [*command, sys.executable, "-c", program, str(ranks), name, lacks]
+    return subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=home)
+def told(one):
+    return json.loads(one.stdout.readline())
+def end(one):
+    one.stdin.close()
+    assert one.wait(60) == 0
+    one.stdout.close()
+first, second = begun(users[0], 1, "one"), None
+answers = [told(first)]
+second = begun(users[1], 2, "one")
+answers += [told(second)]
+refused = begun(users[0], 1, "two")
+answers += [told(refused)]
+end(refused)
+end(second)
+third = begun(users[0], 2, "two")
+answers += [told(third)]
+end(first)
+end(third)
+both = [begun(command, 1, "one") for command in users]
+answers += [sorted(sum((told(one) for one in both), []))]
+for one in both: end(one)
+print(json.dumps(answers))
+"""
 
 
 @pytest.fixture
@@ -132,6 +181,27 @@ def test_ranks_of_two_users_are_not_bound_to_the_same_cores_and_share_no_file(
     assert sum(map(kept_to, found["at_once"])) <= 1
     assert found["first"]["clusters"] == found["second"]["clusters"] == ["default"], "one name, two clusters"
     assert found["missing"] == found["seen"] == found["open"] == []
+
+
+def test_gpus_of_two_users_are_not_the_same(two_users: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    # They are a stand-in NVML's, and other users can read it and the site's file.
+    with tempfile.TemporaryDirectory(prefix="ddl-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        devices = [FakeGpu(f"GPU-{secrets.token_hex(4)}-0000-0000-0000-000000000000") for _ in range(3)]
+        monkeypatch.setenv("LD_LIBRARY_PATH", build_nvml(folder, devices)["LD_LIBRARY_PATH"])
+        site = folder / "jupyter_ddl.d" / "site.toml"
+        site.parent.mkdir()
+        site.write_text('[class]\nlimits = {gpus = "own"}\n')
+        monkeypatch.setenv("JUPYTER_CONFIG_DIR", name)
+        monkeypatch.setenv("PYTHONPATH", package := str(Path(__file__).parents[2]))
+        words = json.dumps([as_user(name, MARK, "LD_LIBRARY_PATH", "JUPYTER_CONFIG_DIR") for name in two_users])
+        program = f"import sys\nsys.argv[1:] = [{words!r}, {ON_GPUS!r}]\n{GPUS}"
+        found: Any = run_apart(f"{opened_way()}\nip link set lo up", program, {"PYTHONPATH": package})
+    first, second, refused, again, at_once = found
+    assert (first, second, again, at_once) == (["0"], ["1", "2"], ["1", "2"], ["0", "1"])
+    users = ", ".join(sorted(two_users))
+    assert f"Received: 1 rank, and room for 0 on 3 GPUs; ranks of {users} have the rest." in refused
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="ranks are bound where each has a core")

@@ -72,6 +72,8 @@ class Writer(pickle.Pickler):
     def _of_keras(self, value: Any, weights: list[Any]) -> Any:
         """Check that what Keras pickles is apart from the rest, and that Keras loads it again."""
         for weight in weights:
+            if not getattr(getattr(weight, "_value", None), "is_fully_replicated", True):
+                raise pickle.PicklingError("its weights are divided over the ranks that are ended: save it in a cell")
             if self._weights.setdefault(id(weight), value) is not value:
                 owner = type(self._weights[id(weight)]).__name__
                 raise pickle.PicklingError(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.paths import IDLE_STOP_VARIABLE
+from jupyter_ddl.protocol.gpu_allotment import GpuAllotment
 from jupyter_ddl.protocol.idle_stop import NEVER, IdleStop, idle_stop_of
 from jupyter_ddl.protocol.idle_stop import seconds_of as seconds_in
 from jupyter_ddl.protocol.memory_limit import MemoryLimit, bytes_of
@@ -31,6 +32,8 @@ class Allowed:
         ranks: in all; None for no limit, as for `nodes`.
         idle_stop: the longest time before idle ranks are ended, as the profile writes it; None for no limit.
         memory_per_rank: what each rank may hold, likewise.
+        gpus: "own" or "shared": how ranks get the GPUs of their host; None where they take what they ask for.
+        gpu_memory_per_rank: with "shared", what each rank may hold of its GPU's memory.
     """
 
     profile: str
@@ -39,6 +42,21 @@ class Allowed:
     nodes: int | None = None
     idle_stop: str | None = None
     memory_per_rank: str | None = None
+    gpus: str | None = None
+    gpu_memory_per_rank: str | None = None
+
+    @property
+    def allotment(self) -> GpuAllotment | None:
+        """How ranks get the GPUs of their host, with who says so; None where the profile does not."""
+        if self.gpus is None:
+            return None
+        by = f"the profile {self.profile} (gpus = {self.gpus} in {self.file})"
+        return GpuAllotment(by, None if self.gpu_memory_per_rank is None else bytes_of(self.gpu_memory_per_rank))
+
+    @property
+    def share_of_gpu(self) -> str:
+        """What each rank gets where the profile gives GPUs out, for people."""
+        return "a GPU of its own" if self.gpu_memory_per_rank is None else f"{self.gpu_memory_per_rank} of a GPU"
 
     @property
     def memory(self) -> MemoryLimit | None:
@@ -78,7 +96,16 @@ class Allowed:
 def allowed_by(named: Named) -> Allowed:
     """Return the most that a profile allows."""
     limits = named.profile.limits
-    return Allowed(named.name, named.file, limits.ranks, limits.nodes, limits.idle_stop, limits.memory_per_rank)
+    return Allowed(
+        named.name,
+        named.file,
+        limits.ranks,
+        limits.nodes,
+        limits.idle_stop,
+        limits.memory_per_rank,
+        limits.gpus,
+        limits.gpu_memory_per_rank,
+    )
 
 
 def idle_stop_in(named: Named | None, given: str | None) -> IdleStop | None:
@@ -135,10 +162,11 @@ def check_clusters(named: Named, others: Callable[[], Sequence[str]]) -> None:
 
     Args:
         named: the profile.
-        others: returns the names of the user's other clusters that run; called only where the profile has this limit.
+        others: returns the names of the user's other clusters, those that jobs are to bring too; called only where
+            the profile has this limit.
 
     Raises:
-        InvalidInput: as many run as it allows; the error names them, and the file that says so.
+        InvalidInput: there are as many as it allows; the error names them, and the file that says so.
     """
     most = named.profile.limits.clusters
     running = () if most is None else others()
@@ -146,5 +174,6 @@ def check_clusters(named: Named, others: Callable[[], Sequence[str]]) -> None:
         raise InvalidInput(
             f"The profile {named.name} allows a user at most {most} cluster{'' if most == 1 else 's'} at a time.",
             f"one more; running: {', '.join(sorted(running))}",
-            f"%ddl attach NAME, then %ddl stop, ends one; {named.file} has the limit.",
+            "%ddl attach NAME, then %ddl stop, ends one, and %ddl jobs --cancel JOB a job; "
+            f"{named.file} has the limit.",
         )

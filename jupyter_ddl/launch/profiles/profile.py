@@ -48,6 +48,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         clusters: of a user that run when one more is started.
         idle_stop: the longest time without a run before the ranks of a start are ended, as "2h".
         memory_per_rank: what each rank of a start or a script may hold, with all that it starts, as "8GB".
+        gpus: how the ranks of a start or a script get the GPUs of their host: "own" for one each that no other rank
+            has, "shared" for a share of the memory of one.
+        gpu_memory_per_rank: that share, with "shared".
     """
 
     ranks: int | None = None
@@ -56,6 +59,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     clusters: int | None = None
     idle_stop: str | None = None
     memory_per_rank: str | None = None
+    gpus: Literal["own", "shared"] | None = None
+    gpu_memory_per_rank: str | None = None
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ from jupyter_ddl.launch.place import MPIEXEC
 from jupyter_ddl.launch.profiles.limits import seconds_of
 from jupyter_ddl.launch.profiles.places import check_trusted, profile_files, profile_folders
 from jupyter_ddl.launch.profiles.profile import SUBMITS, Defaults, Limits, Named, Profile
+from jupyter_ddl.protocol.gpu_allotment import SHARED
 from jupyter_ddl.protocol.idle_stop import NEVER, idle_stop_of
 from jupyter_ddl.protocol.memory_limit import bytes_of
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _FILE_BYTES = 1 << 20
+_LEAST_SHARE_BYTES = 2 * 2**30
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TABLES: dict[str, Any] = {"defaults": Defaults, "limits": Limits}
@@ -122,8 +124,9 @@ def _check_values(name: str, profile: Profile, file: Path) -> None:
             raise _refused("A time must be HOURS:MINUTES or HOURS:MINUTES:SECONDS.", file, f"{name}.{key} = {value!r}")
         if key.endswith(".idle_stop") and isinstance(value, str):
             _check_idle_stop(name, key, value, file)
-        if key.endswith(".memory_per_rank") and isinstance(value, str):
+        if key.endswith("memory_per_rank") and isinstance(value, str):
             _check_memory(name, key, value, file)
+    _check_gpus(name, profile, file)
     for variable, value in profile.environment.items():
         if not _VARIABLE.fullmatch(variable) or "\0" in value:
             raise _refused("A variable must have a name that a shell takes.", file, f"{name}.environment.{variable}")
@@ -157,6 +160,17 @@ def _check_memory(name: str, key: str, value: str, file: Path) -> None:
         bytes_of(value)
     except InvalidInput as error:
         raise _refused(error.rule, file, f"{name}.{key} = {value!r}", error.remedy) from error
+
+
+def _check_gpus(name: str, profile: Profile, file: Path) -> None:
+    limits = profile.limits
+    received = f"{name}.limits.gpus = {limits.gpus!r}, gpu_memory_per_rank = {limits.gpu_memory_per_rank!r}"
+    if (limits.gpus == SHARED) != (limits.gpu_memory_per_rank is not None):
+        raise _refused('gpu_memory_per_rank goes with gpus = "shared".', file, received)
+    if limits.gpus is not None and profile.launcher in SUBMITS:
+        raise _refused("A scheduler gives its jobs their GPUs.", file, f"{received}, launcher = {profile.launcher!r}")
+    if limits.gpu_memory_per_rank is not None and bytes_of(limits.gpu_memory_per_rank) < _LEAST_SHARE_BYTES:
+        raise _refused("A share of a GPU's memory is at least 2GiB, of which CUDA takes one.", file, received)
 
 
 def _refused(rule: str, file: Path, received: str, remedy: str | None = None) -> InvalidInput:

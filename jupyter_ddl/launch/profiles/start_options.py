@@ -46,15 +46,18 @@ class StartOptions:
 def profile_of(name: str | None, given: StartOptions) -> Named | None:
     """Return the profile of a start: the one that it names, else the one called "default"; None where there is none.
 
-    That one is for starts on this host: one that says where its ranks go, or is in a batch job, takes none.
+    That one is for starts on this host: one that says that its ranks go elsewhere, or is in a batch job, takes none.
+    One that says this host takes it where it is for this host, so that its limits hold there.
 
     Raises:
         InvalidInput: there is none of the name, or a file breaks a rule.
     """
     if name is not None:
         return profile_named(name)
-    says_where = given.hosts is not None or given.hostfile is not None or given.local
-    return None if says_where or is_in_job(os.environ) else all_profiles().get(DEFAULT)
+    if given.hosts is not None or given.hostfile is not None or is_in_job(os.environ):
+        return None
+    found = all_profiles().get(DEFAULT)
+    return None if found is not None and given.local and found.profile.launcher != "local" else found
 
 
 def with_profile(named: Named, given: StartOptions) -> StartOptions:

@@ -15,6 +15,7 @@ export interface MemoryExcess {
   readonly processes: number;
   readonly most_bytes: number;
   readonly by: string;
+  readonly on_gpu: boolean;
 }
 
 /** What a rank's last sample reported. */

@@ -75,7 +75,7 @@ def test_a_job_whose_ranks_were_ended_as_idle_ends_with_them(
         listen=lambda _: None, close=lambda: None, lost=RankLost(None, idle, 5.0), stop=lambda: ended.append("stopped")
     )
     monkeypatch.setattr("jupyter_ddl.cluster.starting.start", lambda spec, _: started.append(spec) or cluster)
-    monkeypatch.setattr("jupyter_ddl.cluster.planning.list_gpus", lambda: ())
+    monkeypatch.setattr("jupyter_ddl.cluster.gpu_choice.list_gpus", lambda: ())
     folder = JobFolder.create(replace(ORDER, idle_stop="30m", runs=str(tmp_path)))
     folder.write_id("12")
     monkeypatch.setattr("signal.signal", lambda *_: None)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from fake_scheduler import ORDER, REQUEST, FakeScheduler, job_of
 
-from jupyter_ddl.cluster import batch_job, jobs_known, submission
+from jupyter_ddl.cluster import batch_job, jobs_known, serving, submission
 from jupyter_ddl.cluster.batch_job import JobRanks
 from jupyter_ddl.cluster.job_folder import submitted
 from jupyter_ddl.cluster.spec import Served
@@ -19,6 +19,7 @@ from jupyter_ddl.kernel import current
 from jupyter_ddl.kernel.hub_link.controls import Controls
 from jupyter_ddl.kernel.hub_link.state import State
 from jupyter_ddl.kernel.kernel_sessions import KernelSessions
+from jupyter_ddl.launch.profiles.limits import Allowed
 from jupyter_ddl.launch.schedulers import slurm_queue
 from jupyter_ddl.launch.schedulers.scheduler import Job
 from jupyter_ddl.protocol.hub_messages import Answer, Control
@@ -140,6 +141,33 @@ def test_a_job_that_is_refused_leaves_no_folder(slurm: FakeScheduler) -> None:
     with pytest.raises(ClusterError, match="Received: no"):
         submission.submit(Wanted(keep=True))
     assert list(submitted()) == []
+
+
+@pytest.mark.usefixtures("runtime")
+def test_a_job_has_what_its_profile_allows(
+    slurm: FakeScheduler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUPYTER_CONFIG_DIR", str(tmp_path))
+    file = tmp_path / "jupyter_ddl.d" / "site.toml"
+    file.parent.mkdir()
+    limits = '{ranks = 4, clusters = 1, memory_per_rank = "8GB", idle_stop = "1h"}'
+    file.write_text(f'[pair]\nlauncher = "slurm"\nlimits = {limits}\n')
+    wanted = submission.wanted_of("pair", {"nodes": 2}, name="first", keep=True, rebuild=True)
+    submission.submit(wanted)
+    (folder,) = submitted()
+    # A job ends with its time.
+    allowed = Allowed("pair", str(file), ranks=4, memory_per_rank="8GB")
+    assert folder.order().allowed == allowed
+    spec = serving._spec(folder, "12")
+    assert (spec.allowed, spec.idle_stop) == (allowed, None)
+    assert spec.limits is not None
+    assert "Each may hold 8GB of memory (the profile pair)." in spec.note
+    # It is the user's one cluster, while it waits too.
+    slurm.answers = [Job("12", "ddl-first", "waiting", "Priority")]
+    with pytest.raises(InvalidInput, match=r"at most 1 cluster at a time\. .* running: first \(job 12\)\."):
+        submission.submit(replace(wanted, name="second"))
+    slurm.answers = [None]
+    submission.submit(replace(wanted, name="second"))
 
 
 def test_a_job_is_known_by_its_number_to_other_notebooks(slurm: FakeScheduler) -> None:

@@ -42,7 +42,8 @@ def test_a_start_beyond_the_limit_is_refused(site: Path) -> None:
         jupyter_ddl.start(n=1, gpus="none", name="more", profile="one")
     assert str(error.value) == (
         "The profile one allows a user at most 1 cluster at a time. Received: one more; running: first. "
-        f"%ddl attach NAME, then %ddl stop, ends one; {site} has the limit."
+        "%ddl attach NAME, then %ddl stop, ends one, and %ddl jobs --cancel JOB a job; "
+        f"{site} has the limit."
     )
     # Nothing of it is left: its folder would count.
     assert registry.names(registry.here()) == ["first"]

@@ -1,4 +1,7 @@
-"""What only new ranks show: all that these tests look at is of one cluster, from its first cell on."""
+"""What only new ranks show: all that these tests look at is of one cluster, from its first cell on.
+
+Run the file whole: its first tests hold the import of TensorFlow back and let it go, for which the later ones wait.
+"""
 
 from __future__ import annotations
 

@@ -153,3 +153,12 @@ def test_a_script_under_it_ends_likewise(tmp_path: Path, site: Path) -> None:
     assert "before" in done.stdout
     done = run(tmp_path, f"{RANK}import time\ntime.sleep(3)\nprint('well')", "-n2", "--no-legacy", "--profile=small")
     assert (done.returncode, "well" in done.stdout) == (0, True)
+
+
+ADVISED = "from jupyter_ddl.memory.device import capacity\ncapacity(2)"
+
+
+def test_advice_is_within_it(session: Session, tmp_path: Path, site: Path) -> None:
+    by = f"the profile small (memory_per_rank = 400MB in {site})"
+    expected = f"Capacity(size_bytes={MOST}, what='a rank may hold, by {by}', is_gpu=False)"
+    assert {rank.value for rank in session.run(ADVISED).ranks.values()} == {expected}
