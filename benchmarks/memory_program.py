@@ -9,16 +9,12 @@ Runs on: every rank.
 
 from __future__ import annotations
 
-import json
-import resource
-import sys
-import time
-from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
-import psutil
+
+from benchmarks.memory_peak import write_peak
 
 WIDTH, INNER, LENGTH, BLOCKS, BATCH, STEPS = 64, 1024, 64, 6, 64, 4
 
@@ -55,24 +51,13 @@ def made() -> Any:
 
 def main() -> None:
     """Train, and write what was measured."""
-    answer, limit_mib = Path(sys.argv[1]), int((*sys.argv[2:], "0")[0])
     model = made()
     data = np.random.default_rng(0)
     x = data.normal(size=(STEPS * BATCH, LENGTH, WIDTH)).astype("float32")
     y = data.normal(size=(STEPS * BATCH, LENGTH, 1)).astype("float32")
     # The step is traced, and threads have started, on two samples.
     model.fit(x[:2], y[:2], batch_size=2, verbose=0)
-    process = psutil.Process()
-    before = process.memory_info()
-    if limit_mib:
-        limit = before.vms + limit_mib * 2**20
-        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    began = time.perf_counter()
-    history = model.fit(x, y, batch_size=BATCH, shuffle=False, verbose=0)
-    seconds = time.perf_counter() - began
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before.rss
-    found = {"peak_mib": peak / 2**20, "samples_s": len(x) / seconds, "loss": history.history["loss"][-1]}
-    answer.write_text(json.dumps(found))
+    write_peak(lambda: model.fit(x, y, batch_size=BATCH, shuffle=False, verbose=0).history["loss"][-1], len(x))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from jupyter_ddl.protocol import plan_texts
 from jupyter_ddl.protocol.cell_options import GLOBAL, NONE
 from jupyter_ddl.training.backends import ops
 from jupyter_ddl.training.optimizer.distribution import is_updating
-from jupyter_ddl.training.optimizer.extra_variables import save_with
+from jupyter_ddl.training.optimizer.extra_variables import RATE_FACTOR, WARMUP_EPOCHS, save_with
 from jupyter_ddl.training.optimizer.learning_rate import fewest_steps, inner, last_own_step, set_rate, warmup_growth
 
 if TYPE_CHECKING:
@@ -63,9 +63,9 @@ class ScaledRate:
     """
 
     def __init__(self, optimizer: Any) -> None:
-        self._factor = ops.number(1.0, "float32", "rate_factor")
+        self._factor = ops.number(1.0, "float32", RATE_FACTOR)
         self.steps_in_one = ops.number(1, "int64", "steps_in_one")
-        self.warmup_epochs = ops.number(0.0, "float64", "warmup_epochs")
+        self.warmup_epochs = ops.number(0.0, "float64", WARMUP_EPOCHS)
         save_with(optimizer, [self._factor, self.warmup_epochs])
         self._optimizer = optimizer
         # Keras's property calls this method. Set on the object alone, past Keras's __setattr__, so that it is not

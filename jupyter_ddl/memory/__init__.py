@@ -12,6 +12,7 @@
 | `tensorflow_steps`, `torch_steps`, `jax_steps` | what a step keeps for its backward pass, and how long it takes |
 | `wrapped_methods`, `unused` | `--memory`: which methods of Keras's it wraps; what it says where it had no effect |
 | `host_memory` | activations and an optimizer's state of PyTorch's in host memory |
+| `installation`, `called_modules` | `--memory` on models of PyTorch's that a cell calls: `remat`, `mixed`, `host` |
 | `sharded_models`, `parts_of_models`, `saved_parts` | models of PyTorch's loops sharded over the ranks |
 | `remat`, `mixed` | recomputation of activations, and half precision, on a model of Keras's that is there |
 

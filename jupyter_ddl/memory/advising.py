@@ -5,6 +5,7 @@ Runs on: every rank, or any process.
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -59,11 +60,10 @@ def advise(
     of = ranks if ranks is not None else device.world_size()
     subject = _subject(model, batch, loss, optimizer)
     process_bytes = 0
-    has_bytes, what = device.capacity(of)
+    own = device.capacity(of)
     if device_bytes is not None:
-        has_bytes, what = device_bytes, "a rank may use"
-    is_gpu = "GPU" in what
-    if not is_gpu:
+        own = device.Capacity(device_bytes, "a rank may use", own.is_gpu)
+    if not own.is_gpu:
         process_bytes = max(0, psutil.Process().memory_info().rss - subject.weights_bytes)
     steps = kept_by(subject, count)
     need = Need(
@@ -73,15 +73,21 @@ def advise(
         round(steps.kept.at(count)),
         process_bytes,
     )
-    notes = () if steps.is_whole else (_LOOPS,)
-    return Advice(
-        need, count, of, has_bytes, what, _Remedies(subject, steps, need, count, of, has_bytes, is_gpu).all(), notes
-    )
+    keeps_freed = subject.is_of_torch and not own.is_gpu and _THRESHOLD not in os.environ
+    notes = (*(() if steps.is_whole else (_LOOPS,)), *((_FREED,) if keeps_freed else ()))
+    remedies = _Remedies(subject, steps, need, count, of, own.size_bytes, own.is_gpu).all()
+    return Advice(need, count, of, own.size_bytes, own.what, remedies, notes)
 
 
 _LOOPS = (
     "Not counted: what loops of TensorFlow's keep for their backward pass, as those of recurrent layers. The need is "
     "larger than it says."
+)
+# Source: mallopt(3): unless it is set, glibc raises it by itself to the size of blocks that are freed.
+_THRESHOLD = "MALLOC_MMAP_THRESHOLD_"
+_FREED = (
+    "Not counted: blocks that PyTorch frees, and glibc keeps. Ranks that are started with --env "
+    f"{_THRESHOLD}=1048576 give the large ones back."
 )
 
 
@@ -142,9 +148,9 @@ class _Remedies:
         return [("shard-optimizer", _WHAT["shard-optimizer"], 0.0, saved, None)]
 
     def _on_host(self) -> list[tuple[str, str, float, int, float | None]]:
-        if "host" not in self.subject.hints or not self.is_gpu:
+        if not self.subject.is_of_torch or not self.is_gpu:
             return []
-        return [("host", "", 1.0, 0, None)]
+        return [("host", _WHAT["host"], 1.0, 0, None)]
 
     def _accumulation(self) -> list[tuple[str, str, float, int, float | None]]:
         parts = self._parts()
@@ -181,10 +187,11 @@ class _Remedies:
 
 
 _WHAT = {
-    "mixed": "computes in half precision, with a scaled loss",
+    "mixed": "computes in half precision",
     "remat": "computes activations again in the backward pass",
+    "host": "keeps what the backward pass needs in host memory; not measured",
     "shard-optimizer": "each rank keeps its part of the optimizer's state",
-    "shard-all": "each rank keeps its part of weights, gradients and state: with --auto, or by fully_shard(module)",
+    "shard-all": "each rank keeps its part of weights, gradients and state, with --auto --batch global",
 }
 
 

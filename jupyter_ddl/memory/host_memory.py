@@ -67,8 +67,8 @@ def state_on_host(optimizer: Any) -> None:
             f"{type(optimizer).__module__}.{type(optimizer).__name__}",
             "Pass e.g. torch.optim.AdamW(model.parameters()).",
         )
-    optimizer.register_step_pre_hook(lambda *_: _move(optimizer, to_host=False))
-    optimizer.register_step_post_hook(lambda *_: _move(optimizer, to_host=True))
+    optimizer.register_step_pre_hook(lambda *_: move_state(optimizer, to_host=False))
+    optimizer.register_step_post_hook(lambda *_: move_state(optimizer, to_host=True))
 
 
 class _Copies:
@@ -120,8 +120,8 @@ class _Copies:
         return self._streams[device]
 
 
-def _move(optimizer: Any, *, to_host: bool) -> None:
-    """Move the state to the host, or to the devices of the weights."""
+def move_state(optimizer: Any, *, to_host: bool) -> None:
+    """Move an optimizer's state to the host, or to the devices of the weights."""
     for weight, state in optimizer.state.items():
         for name, value in state.items():
             # Counts of steps are on the host, where the optimizer wants them.

@@ -24,7 +24,6 @@ _ON_JAX = {
     "accumulate": "smaller batches, and gradient_accumulation_steps of the optimizer",
     "mixed": "keras.config.set_dtype_policy('mixed_float16') before the model is made",
     "remat": "keras.RematScope around the code that makes the layers",
-    "shard-all": "keras.distribution.ModelParallel over all devices shards weights and state",
 }
 
 
@@ -49,6 +48,7 @@ class KerasSubject:
             )
         # JAX's backward pass holds the weights too, whatever the batch.
         self.holds_weights = keras.config.backend() == "jax"
+        self.is_of_torch = keras.config.backend() == "torch"
         self.hints = _ON_JAX if self.holds_weights else {}
         self.shards_all = self.holds_weights
         self._model = model

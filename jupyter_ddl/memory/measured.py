@@ -44,12 +44,14 @@ class Subject(Protocol):
         hints: by the remedy, the code that says it, where no word of `--memory` does.
         shards_all: weights and gradients can be sharded as well as the optimizer's state.
         holds_weights: what `kept_bytes` counts has the weights in it.
+        is_of_torch: its arrays are PyTorch's: on cores they are blocks of malloc's.
     """
 
     weights_bytes: int
     gradients_bytes: int
     optimizer_bytes: int
     holds_weights: bool
+    is_of_torch: bool
     shards_all: bool
     hints: dict[str, str]
 

@@ -14,16 +14,14 @@ from torch.utils import _pytree as pytree
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.memory import torch_steps
+from jupyter_ddl.memory.called_modules import takes_bfloat16, tried
+from jupyter_ddl.protocol.memory_options import MIXED, REMAT, parsed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _PROBE = 8
-_HINTS = {
-    "accumulate": "backward() of each part's loss over the parts, then one optimizer.step()",
-    "mixed": "torch.autocast around the forward pass, with a GradScaler for float16",
-    "host": "jupyter_ddl.memory.activations_on_host() around the forward pass; not measured",
-}
+_HINTS = {"accumulate": "backward() of each part's loss over the parts, then one optimizer.step()"}
 
 
 class TorchSubject:
@@ -47,12 +45,12 @@ class TorchSubject:
                 "Pass a batch: advise(model, x), or advise(model, (x, y), loss=torch.nn.functional.cross_entropy).",
             )
         self.holds_weights = False
+        self.is_of_torch = True
         self.hints = _HINTS
         self.shards_all = True
         self._module = module
         self._given = given if isinstance(given, tuple) else (given,)
         self._loss_function = loss
-        self._autocast: Any = None
         trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
         self.weights_bytes = sum(map(_bytes, self._tensors()))
         self.gradients_bytes = sum(map(_bytes, trained))
@@ -73,25 +71,12 @@ class TorchSubject:
             return torch_steps.seconds(self._tensors(), self._loss, batch, repetitions)
 
     def changes(self) -> dict[str, AbstractContextManager[Any]]:
-        """Return half precision: torch.autocast."""
-        return {"mixed": self._in_half()}
-
-    @contextmanager
-    def _in_half(self) -> Iterator[None]:
-        device = next(self._module.parameters()).device.type
-        self._autocast = torch.autocast(device, torch.float16 if device == "cuda" else torch.bfloat16)
-        try:
-            yield
-        finally:
-            self._autocast = None
+        """Return what `--memory mixed` and `remat` make of it."""
+        first = next(self._module.parameters(), None)
+        words = [MIXED, REMAT] if first is not None and takes_bfloat16(first) else [REMAT]
+        return {word: tried(parsed(word)) for word in words}
 
     def _loss(self, batch: Any) -> Any:
-        if self._autocast is None:
-            return self._computed(batch)
-        with self._autocast:
-            return self._computed(batch)
-
-    def _computed(self, batch: Any) -> Any:
         x, *rest = batch
         outputs = self._module(x)
         if self._loss_function is not None:

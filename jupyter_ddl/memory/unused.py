@@ -19,7 +19,8 @@ _NOTE = (
     "docs/memory.md."
 )
 _KERAS = "fit and train_on_batch of Keras models"
-_LOOPS = "models of PyTorch's in loops that --auto distributes"
+_MODULES = f"{_KERAS} and models of PyTorch's"
+_LOOPS = "models of PyTorch's in loops that --auto distributes, and Keras models on JAX"
 
 
 class Trained:
@@ -38,4 +39,6 @@ def conclude() -> None:
     """End a cell: print the note on one rank."""
     memory = run_context.options().memory
     if memory is not None and not rank_state.here().part(Trained).is_done and os.environ.get("RANK", "0") == "0":
-        print(_NOTE.format(memory, _LOOPS if memory.shard_all else _KERAS), file=sys.stderr, flush=True)
+        only_keras = memory.accumulate > 1 or memory.shard_optimizer
+        on = _LOOPS if memory.shard_all else _KERAS if only_keras else _MODULES
+        print(_NOTE.format(memory, on), file=sys.stderr, flush=True)

@@ -5,6 +5,7 @@ Runs on: every rank.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import keras
@@ -35,16 +36,37 @@ def _train(stock: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> 
         return stock(model, *args, **kwargs)
     rank_state.here().part(Trained).is_done = True
     if options.shard_all:
+        if keras.config.backend() == "jax":
+            return stock(model, *args, **kwargs)
         raise InvalidInput(
-            "--memory shard-all shards the models of loops of PyTorch's.",
-            f"a training of {model.name} by Keras",
-            "Write shard-optimizer; Keras on JAX shards weights too, by its ModelParallel (docs/memory.md).",
+            "--memory shard-all shards the models of loops of PyTorch's, and Keras models on JAX.",
+            f"a training of {model.name} by Keras on {keras.config.backend()}",
+            "Write shard-optimizer, or train on KERAS_BACKEND=jax.",
         )
     _prepare(model, options)
     if options.accumulate > 1:
         parts_of_batches.check(model)
-    with in_less_memory(options.accumulate, shards_state=options.shard_optimizer):
+    with in_less_memory(options.accumulate, shards_state=options.shard_optimizer), _kept(on_host=options.host):
         return stock(model, *args, **kwargs)
+
+
+def _kept(*, on_host: bool) -> AbstractContextManager[None]:
+    """Return where what the backward pass needs is kept in the block.
+
+    Raises:
+        InvalidInput: Keras does not run on PyTorch, which has hooks for it.
+    """
+    if not on_host:
+        return nullcontext()
+    if keras.config.backend() != "torch":
+        raise InvalidInput(
+            "--memory host keeps in host memory what PyTorch's models need, and Keras's on PyTorch.",
+            f"a training by Keras on {keras.config.backend()}",
+            "Leave it out, or train on KERAS_BACKEND=torch.",
+        )
+    from jupyter_ddl.memory.host_memory import activations_on_host
+
+    return activations_on_host()
 
 
 def _prepare(model: Any, options: MemoryOptions) -> None:

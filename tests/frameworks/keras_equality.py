@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from jupyter_ddl.kernel.session import Session
+    from jupyter_ddl.protocol.memory_options import MemoryOptions
 
 GLOBAL = AutoOptions(batch="global")
 # The norm of a tensor's difference, and the relative difference of the numbers.
@@ -63,8 +64,8 @@ def alone_on(backend: str, folder: Path, quick: Collection[str]) -> Callable[[st
     return of
 
 
-def on_ranks(session: Session, name: str, folder: Path) -> list[dict[str, Any]]:
-    """Return what a program leaves behind on each rank, with `--auto --batch global`."""
+def on_ranks(session: Session, name: str, folder: Path, memory: MemoryOptions | None = None) -> list[dict[str, Any]]:
+    """Return what a program leaves behind on each rank, with `--auto --batch global`, and `--memory`."""
     code = f"""
 import sys
 sys.path.append({str(Path(keras_outcomes.__file__).parent)!r})
@@ -72,7 +73,7 @@ import keras_outcomes
 from pathlib import Path
 found = keras_outcomes.outcome_of({name!r}, Path({str(folder)!r}))
 """
-    session.run(code, auto=GLOBAL, timeout_s=200)
+    session.run(code, auto=GLOBAL, memory=memory, timeout_s=200)
     return list(session.pull("found").values())
 
 

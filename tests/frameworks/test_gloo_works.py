@@ -13,7 +13,7 @@ PROGRAM = Path(__file__).with_name("gloo_profiles.py")
 
 
 def recorded(how: str, environment: dict[str, str]) -> tuple[int, bool]:
-    """Return how often the program recorded, and whether gloo's threads ran as a profiler ended."""
+    """Return how often the program recorded, and whether gloo had something to note as a profiler ended."""
     command = [sys.executable, str(PROGRAM), how]
     done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr

@@ -25,4 +25,5 @@ def test_all_ways_train_one_model_and_survive_a_failure(tmp_path: Path, capsys: 
         assert error in half, shown
     assert "the loss is 0." in on_torch
     assert "this rank holds 2241 of 4482 weights" in on_torch, shown
+    assert "this rank holds 4546 of 8642 weights of Keras's" in on_jax, shown
     assert "trained on: all ranks hold" in on_jax

@@ -23,6 +23,22 @@ if TYPE_CHECKING:
     from jupyter_ddl.protocol.events import Event
 
 
+# A request to release comes by a channel of its own, which may be slower than the one of the cells.
+LATE_RELEASES = """
+import time
+from jupyter_ddl.protocol.requests import MESSAGE_TYPE
+handlers = get_ipython().kernel.control_handlers
+on_control = handlers[MESSAGE_TYPE]
+
+def late(stream, identities, message):
+    if rank == 0 and message["content"]["type"] == "release":
+        time.sleep(1)
+    return on_control(stream, identities, message)
+
+handlers[MESSAGE_TYPE] = late
+"""
+
+
 class Shown:
     """A view that keeps what it is shown."""
 
@@ -96,6 +112,22 @@ def test_unequal_numbers_of_collectives_end_the_groups_and_are_said(torch_pair: 
     with pytest.raises(RankError, match="has not been initialized"):
         torch_pair.run("dist.all_reduce(x)")
     works(torch_pair)
+
+
+def test_a_request_to_end_groups_that_comes_after_the_next_cell_has_begun(torch_pair: Session) -> None:
+    torch_pair.run(BEGUN)
+    torch_pair.run(LATE_RELEASES)
+    try:
+        torch_pair.run("if rank == 0:\n    work = dist.broadcast(x, 0, async_op=True)")
+        result = torch_pair.run("dist.is_initialized()")
+        assert [rank.value for rank in result.ranks.values()] == ["False", "False"]
+        works(torch_pair)
+        # The request has come meanwhile: it is of no run that is there.
+        torch_pair.run("time.sleep(1.5)")
+        result = torch_pair.run("dist.is_initialized()")
+        assert [rank.value for rank in result.ranks.values()] == ["True", "True"]
+    finally:
+        torch_pair.run("handlers[MESSAGE_TYPE] = on_control")
 
 
 def test_a_rank_that_is_killed_is_named_and_new_ranks_make_a_group(torch_pair: Session) -> None:

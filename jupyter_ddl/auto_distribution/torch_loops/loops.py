@@ -178,8 +178,8 @@ class Loops:
         rows.append(
             ("gradients", "the mean of the ranks', in each backward pass: a loss must be a mean over the batch")
         )
-        if memory is not None and memory.shard_all:
-            rows.append(("memory", memory.plan()))
+        if memory is not None:
+            rows.append(("memory", memory.plan(of_loop=True)))
         rows.append(("evaluation", "under torch.no_grad() every rank sees all rows"))
         self._tell("\n".join(plan_texts.lines(size, rows)), sys.stdout)
 

@@ -11,6 +11,7 @@ from jupyter_ddl.errors import RankError
 from jupyter_ddl.protocol.cell_options import AutoOptions
 from jupyter_ddl.protocol.memory_options import parsed
 from tests.masked_training import EXACT_IN_PARTS, MASKED
+from tests.remat_scopes import SCOPES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,7 +49,9 @@ def prepared(ranks: Callable[[int], Session]) -> Iterator[Session]:
     session = ranks(2)
     session.run(PROGRAM)
     yield session
-    session.run("keras.config.set_floatx('float32'); keras.config.set_dtype_policy('float32'); del model; gc.collect()")
+    session.run(
+        "keras.config.set_floatx('float32'); keras.config.set_dtype_policy('float32'); model = None; gc.collect()"
+    )
 
 
 def trained(session: Session, memory: str, optimizer: str = "'adam'", batch: str = "global") -> tuple[Any, Any]:
@@ -73,6 +76,24 @@ def test_a_training_in_less_memory_is_the_same(prepared: Session, memory: str) -
     assert farthest(weights, others) < 1e-10
     assert in_parts["loss"] == pytest.approx(history["loss"], rel=1e-9)
     assert in_parts["mae"] == pytest.approx(history["mae"], rel=1e-9)
+
+
+@pytest.mark.slow
+def test_what_keras_own_scope_does_on_tensorflow(prepared: Session) -> None:
+    """Without `training` a layer trains as it does without the scope; with it Keras 3.15 raises, as the docs say."""
+    prepared.run(SCOPES)
+    works = "found = trained_in(None, 'scaled'), trained_in('full', 'scaled')"
+    prepared.run(works, auto=AutoOptions(batch="global"))
+    for without, within in prepared.pull("found").values():
+        assert within == pytest.approx(without, rel=1e-6)
+    with pytest.raises(RankError, match=r"custom_gradient decorator currently supports keywords arguments only when"):
+        prepared.run("trained_in('full', 'dense')", auto=AutoOptions(batch="global"))
+    in_words = "found = trained_in(None, 'dense')"
+    found = []
+    for memory in (None, parsed("remat")):
+        prepared.run(in_words, auto=AutoOptions(batch="global"), memory=memory)
+        found.append(prepared.pull("found")[0])
+    assert found[1] == pytest.approx(found[0], rel=1e-6)
 
 
 @pytest.mark.parametrize("given", EXACT_IN_PARTS)
@@ -208,6 +229,61 @@ def test_sharded_state_is_saved_and_resumed_on_another_number_of_ranks(
     three.run("keras.config.set_floatx('float32'); keras.config.set_dtype_policy('float32')")
 
 
+def test_a_checkpoint_of_several_ranks_is_resumed_on_one_and_of_one_on_several(
+    prepared: Session, ranks: Callable[[int], Session], tmp_path: Path
+) -> None:
+    """--auto on one rank has no factor on the learning rate, which the checkpoint of several has."""
+    fit = "model = made()\nmodel.fit(x, y, batch_size=12, epochs={}, shuffle=False, verbose=0)\n"
+    fit += "found = [w.tolist() for w in model.get_weights()]"
+    options = {"auto": AutoOptions(batch="global"), "memory": parsed("shard-optimizer")}
+    prepared.run(fit.format(6), auto=options["auto"])
+    whole = [np.array(weight) for weight in prepared.pull("found")[0]]
+    one = ranks(1)
+    one.run(PROGRAM)
+    try:
+        for session, epochs in ((prepared, 2), (one, 4), (prepared, 6)):
+            told = session.run(fit.format(epochs), checkpoint=str(tmp_path), **options)
+            assert (f"resumes after epoch {epochs - 2} of {epochs}" in told.ranks[0].stdout) == (epochs > 2)
+    finally:
+        one.run("keras.config.set_floatx('float32'); keras.config.set_dtype_policy('float32')")
+    first, second = prepared.pull("found").values()
+    assert first == second
+    assert farthest(whole, [np.array(weight) for weight in first]) < 1e-9
+
+
+# Each rank trains its own rows, as programs of Horovod's do.
+EXPLICIT = """
+import jupyter_ddl.keras as hvd
+hvd.init()
+model = made(hvd.DistributedOptimizer({optimizer}))
+at_start = hvd.callbacks.BroadcastGlobalVariablesCallback(0)
+rows = slice(hvd.rank(), 56, hvd.size())
+history = model.fit(x[rows], y[rows], batch_size=7, epochs=3, callbacks=[at_start], verbose=0)
+found = [w.tolist() for w in model.get_weights()], history.history
+"""
+
+
+@pytest.mark.parametrize("optimizer", ["'adam'", "keras.optimizers.SGD(0.1, momentum=0.9, global_clipnorm=0.05)"])
+def test_the_users_own_distributed_optimizer_trains_the_same_with_sharded_state(
+    prepared: Session, optimizer: str
+) -> None:
+    optimizer = f"keras.optimizers.get({optimizer})"
+    found = []
+    for memory in (None, parsed("shard-optimizer")):
+        prepared.run(EXPLICIT.format(optimizer=optimizer), memory=memory)
+        first, second = prepared.pull("found").values()
+        assert first[0] == second[0]
+        found.append(([np.array(weight) for weight in first[0]], first[1]["loss"]))
+        prepared.run(STATE)
+        states = prepared.pull("state")
+    (weights, losses), (others, sharded) = found
+    assert farthest(weights, others) < 1e-10
+    assert sharded == pytest.approx(losses, rel=1e-9)
+    whole = states[0][1] // (1 if "adam" in optimizer else 2)
+    for own, _ in states.values():
+        assert whole / 2 <= own <= whole / 2 + 8 * 6 * 2
+
+
 def test_mixed_goes_with_sharded_state(prepared: Session) -> None:
     prepared.run("keras.config.set_floatx('float32'); keras.config.set_dtype_policy('float32')")
     try:
@@ -268,6 +344,11 @@ def test_a_cell_that_trains_no_keras_model_says_that_memory_had_no_effect(prepar
             ),
             "accumulate=2",
             "by Keras's own train_step. Received: Own.train_step",
+        ),
+        (
+            "model = made(); model.compile('sgd', 'mse'); model.fit(x, y)",
+            "host",
+            "and Keras's on PyTorch. Received: a training by Keras on tensorflow. Leave it out",
         ),
     ],
 )

@@ -85,6 +85,7 @@ print("in sync", len(every), [int(o.iterations) for o in (gan.for_discriminator,
 """
 
 
+@pytest.mark.slow
 def test_a_train_step_with_two_optimizers_stays_in_sync_under_auto(tmp_path: Path) -> None:
     (tmp_path / "gan.py").write_text(AUTO)
     # 16 maps in batches of 4 on each of two ranks, two epochs.
@@ -118,6 +119,7 @@ def test_a_cell_is_tuned_to_its_end(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines[-1] == "Nothing gains 3% in every round: leave it as it is."
 
 
+@pytest.mark.slow
 def test_a_script_is_tuned_and_ends_after_the_steps_of_each_trial(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TRAIN)
     words = ("--steps", "5", "--warm-up", "2", "--rounds", "1", "--only", "compression", "train.py")

@@ -147,6 +147,7 @@ def test_a_file_for_perfetto_has_all_ranks_on_one_clock(
     assert cli.main(["timeline", session.run("1").run]) != 0
 
 
+@pytest.mark.slow
 def test_what_tensorflows_profiler_records_stands_under_the_same_steps(
     ranks: Callable[[int], Session], tmp_path: Path
 ) -> None:
