@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import pytest
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
+_LINK = re.compile(r"\]\((?![a-z]+:)([^)\s#]*)#?([^)\s]*)\)")
+_CODE = re.compile(r"^```.*?^```|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 SOLVED = re.compile(r"\bExercise (\d+) is solved\.")
 UNSOLVED = re.compile(r"\bExercise (\d+) is not solved yet: .+")
 _HEADING = "Solution of"
@@ -39,6 +41,34 @@ def solution_of(cell: Any) -> str:
     found = re.search(r"^```python\n(.*?)^```", cell.source, re.MULTILINE | re.DOTALL)
     assert found, f"a solution must have its code between ```python and ```. Received: {cell.source}"
     return found[1].rstrip("\n")
+
+
+def texts_of(path: Path) -> str:
+    """Return the text of a page, or of a notebook's cells in Markdown, without code."""
+    if path.suffix == ".md":
+        return _CODE.sub("", path.read_text())
+    return "\n\n".join(_CODE.sub("", cell.source) for cell in read(path).cells if cell.cell_type == "markdown")
+
+
+def anchors_of(path: Path) -> set[str]:
+    """Return what a link to a heading of the page ends with, as GitHub has it."""
+    text = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def links_of(folder: Path) -> tuple[int, list[str]]:
+    """Return how many relative links notebooks and pages below a folder have, and those that lead to nothing there."""
+    count, dead = 0, []
+    for path in sorted([*folder.rglob("*.ipynb"), *folder.rglob("*.md")]):
+        for link, anchor in _LINK.findall(texts_of(path)):
+            target = (path.parent / link).resolve() if link else path
+            is_there = target.is_file() and target.is_relative_to(folder.resolve())
+            if is_there and anchor and target.suffix == ".md":
+                is_there = anchor in anchors_of(target)
+            count += 1
+            dead += [] if is_there else [f"{path.name}: {link}#{anchor}"]
+    return count, dead
 
 
 def with_solutions(path: Path, folder: Path) -> Path:

@@ -5,10 +5,25 @@ Each must be refused by its check in one line, without a traceback, also where t
 
 from __future__ import annotations
 
+_SHARD = "%%distributed\ndef shard(images, rank, world_size):\n    return {}"
+_LONELY = "%%distributed\nkeras.utils.set_random_seed({})\nlonely = make_model()\n{}"
+_SMALL = """%%distributed{}
+keras.utils.set_random_seed(3)
+small = keras.Sequential([keras.Input((28, 28, 1)), layers.Flatten(), layers.Dense(10, activation="softmax")])
+small.compile(keras.optimizers.SGD({}), loss="sparse_categorical_crossentropy")
+history = small.fit(x_train[:1024], y_train[:1024], batch_size=64, epochs=1, verbose=0)"""
 _SCALED = "def scaled(rate, ranks, rule):\n    return {}"
 _TRAIN = "%%distributed --auto --batch global\ntried = train({})"
 _PIPELINE = "%%distributed\ndef pipeline(numbers, slow):\n    {}"
 _SPELLED = 'today = """\nfrom tensorflow import keras\nmodel.compile({}, "mse")\n{}\n"""'
+_COUNTS = """%%distributed
+right, count = 0, 0
+with torch.no_grad():
+    for x, y in loader:
+        right += (model(x.to(device)).argmax(1).cpu() == y).sum().item()
+        count += len(y)
+counts = torch.tensor([right, count], device=device)
+{}"""
 _APART = """%%distributed{}
 keras.utils.set_random_seed(rank)
 apart = make_model()
@@ -40,6 +55,34 @@ _PLACES = """answers = {
 }"""
 
 WRONG: dict[str, dict[int, tuple[str, ...]]] = {
+    "01": {
+        1: (
+            _SHARD.format("images[rank::world_size]"),
+            _SHARD.format("images[: len(images) // world_size]"),
+            _SHARD.format("images[rank * 25 : (rank + 1) * 25]"),
+            _SHARD.format("images[rank::world_size][: len(images) / world_size]"),
+            _SHARD.format("np.arange(rank, len(images), world_size)[: len(images) // world_size]"),
+        ),
+        2: (
+            _LONELY.format("7", ""),
+            _LONELY.format("rank", "hvd.broadcast_variables(lonely.variables, root_rank=hvd.size() - 1)"),
+        ),
+        3: ("efficiency = 9_000 / 3_000", "efficiency = 75", 'efficiency = "75 %"'),
+    },
+    "02": {
+        1: (
+            "batch, images, rate = 32, 2000, 0.4",
+            "batch, images, rate = 128, 8000, 0.4",
+            "batch, images, rate = 128, 2000, 0.2",
+            "batch, images, rate = 128, 2000",
+        ),
+        2: (
+            _SMALL.format("", "0.05"),
+            _SMALL.format(" --auto", "0.05"),
+            _SMALL.format(" --independent", "0.05"),
+            _SMALL.format(" --auto --batch global", "0.1"),
+        ),
+    },
     "03": {
         1: (_SCALED.format("rate * ranks"), _SCALED.format('rate * ranks if rule == "linear" else ranks**0.5')),
         2: (_TRAIN.format("32, 0.05"), _TRAIN.format("128, 50.0")),
@@ -93,6 +136,13 @@ WRONG: dict[str, dict[int, tuple[str, ...]]] = {
         3: (_PLACES, "answers = {}"),
     },
     "09": {
+        1: (
+            _COUNTS.format("counts *= world_size"),
+            _COUNTS.format("counts[1:] *= world_size"),
+            _COUNTS.format("dist.all_reduce(counts, dist.ReduceOp.MAX)"),
+            _COUNTS.format("dist.reduce(counts, 0)"),
+            _COUNTS.format("dist.broadcast(counts, 0)"),
+        ),
         2: ("%%distributed\ndef average(parameters):\n    for one in parameters:\n        dist.all_reduce(one.grad)",),
         3: ("%%distributed\ncentred = own - own.mean(axis=0)", "%%distributed\ncentred = None"),
         4: ("%%distributed\nrows = np.full((4, 3), float(rank))",),

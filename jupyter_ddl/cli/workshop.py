@@ -66,7 +66,7 @@ def main(arguments: argparse.Namespace) -> int:
     copies = list(copy_notebooks(folder))
     for copy in copies:
         print(f"{copy.path}: {_SAYS[copy.state]}")
-    if (missing := missing_text([copy.path for copy in copies])) is not None:
+    if (missing := missing_text([copy.path for copy in copies if copy.path.suffix == ".ipynb"])) is not None:
         print(f"\n{missing}")
     if not arguments.no_lab:
         _open_lab(folder, lab_options)
@@ -90,7 +90,9 @@ def _check_class(learners: int) -> int:
     from jupyter_ddl.launch.profiles.start_options import DEFAULT
 
     server, site = this_server(), all_profiles().get(DEFAULT)
-    print(class_text(server, learners, None if site is None else allowed_by(site).memory))
+    allowed = None if site is None else allowed_by(site)
+    given = (None, None) if allowed is None else (allowed.memory, allowed.allotment)
+    print(class_text(server, learners, *given))
     return 0 if server.carries(learners) else 1
 
 

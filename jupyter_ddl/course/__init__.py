@@ -3,6 +3,7 @@
 | module | owns |
 |---|---|
 | `notebooks` | where the notebooks of the course are, and copies of them |
+| `pages` | the pages of the documentation that go with them, and their links |
 | `packages` | what they import and this environment lacks |
 | `class_size` | what each of a class gets of this server, and whether that suffices |
 

@@ -18,6 +18,7 @@ from jupyter_ddl.protocol.number_texts import memory_size, number
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from jupyter_ddl.protocol.gpu_allotment import GpuAllotment
     from jupyter_ddl.protocol.memory_limit import MemoryLimit
 
 RANKS = 2
@@ -36,13 +37,18 @@ class Server:
         cores: logical cores that processes may keep busy.
         memory_bytes: that is free, or can be freed.
         threads: how many more its cgroup allows; None without a limit.
-        gpus: devices, MIG's parts each for one.
+        gpu_bytes: the memory of each GPU, MIG's parts each for one.
     """
 
     cores: int
     memory_bytes: int
     threads: int | None
-    gpus: int
+    gpu_bytes: tuple[int, ...] = ()
+
+    @property
+    def gpus(self) -> int:
+        """How many GPUs."""
+        return len(self.gpu_bytes)
 
     @property
     def most(self) -> int:
@@ -73,23 +79,26 @@ def this_server(root: Path = ROOT) -> Server:
         root: stands for / in tests.
     """
     try:
-        gpus = len(list_gpus())
+        gpu_bytes = tuple(gpu.memory_total_bytes for gpu in list_gpus())
     except ClusterError:
         # NVML does not answer: `jupyter ddl doctor` says why.
-        gpus = 0
-    return Server(usable_cores(root), available_bytes(root), free_by_cgroups(root), gpus)
+        gpu_bytes = ()
+    return Server(usable_cores(root), available_bytes(root), free_by_cgroups(root), gpu_bytes)
 
 
-def class_text(server: Server, learners: int, limit: MemoryLimit | None = None) -> str:
+def class_text(
+    server: Server, learners: int, limit: MemoryLimit | None = None, allotment: GpuAllotment | None = None
+) -> str:
     """Return what each learner gets, whether it suffices, and what to do where it does not.
 
     Args:
         server: what it has.
         learners: how many, 1 at least.
         limit: what each rank may hold; None for no limit.
+        allotment: how the site gives GPUs out; None where ranks take what they ask for.
 
     Example:
-        >>> print(class_text(Server(cores=16, memory_bytes=128 * 2**30, threads=None, gpus=0), 30))
+        >>> print(class_text(Server(cores=16, memory_bytes=128 * 2**30, threads=None), 30))
         Each of 30, with 2 ranks, gets
           cores   0.533 of 16
           memory  4.27 GiB of 128 GiB, and takes about 2.33 GiB
@@ -115,9 +124,17 @@ def class_text(server: Server, learners: int, limit: MemoryLimit | None = None) 
         )
     if (ranks := learners * RANKS / server.cores) > 1:
         lines.append(f"While all of them train at once, {number(ranks)} ranks share a core.")
-    if 0 < server.gpus < learners:
+    if allotment is not None and server.gpus:
+        lines.append(_room_text(server, learners * RANKS, allotment))
+    elif 0 < server.gpus < learners:
         lines.append("Give a GPU to one of them at a time: the others start with %ddl start --gpus none.")
     return "\n".join(lines)
+
+
+def _room_text(server: Server, ranks: int, allotment: GpuAllotment) -> str:
+    room = sum(map(allotment.places, server.gpu_bytes))
+    text = f"By {allotment.by} the GPUs have room for {room:,} of their {ranks:,} ranks"
+    return f"{text}." if room >= ranks else f"{text}: the others start with %ddl start --gpus none."
 
 
 def _gpus_text(gpus: int, learners: int) -> str:

@@ -1,15 +1,15 @@
-"""Finds the course's notebooks, and copies them.
+"""Finds the course's notebooks, and copies them with the documentation's pages.
 
 Runs on: a terminal.
 """
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from jupyter_ddl.course.pages import course_pages, notebook_for_readers, page_for_readers
 from jupyter_ddl.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -17,14 +17,15 @@ if TYPE_CHECKING:
 
 # A wheel has them beside this module, a checkout at its top.
 _FOLDERS = (Path(__file__).parent / "notebooks", Path(__file__).parents[2] / "notebooks")
+_PAGES = "docs"
 
 
 @dataclass(frozen=True)
 class Copy:
-    """What became of one notebook.
+    """What became of one notebook, of a page that the reader has another one of, or of all other pages together.
 
     Attributes:
-        path: where the reader has it.
+        path: where the reader has it; of the pages, their folder.
         state: "copied"; "same", where the folder had it already; "kept", where it had another one, which stays.
     """
 
@@ -49,29 +50,46 @@ def course_notebooks() -> list[Path]:
 
 
 def copy_notebooks(folder: Path) -> Iterator[Copy]:
-    """Copy the notebooks into a folder, which is made where it is not there; a file that is there stays as it is.
+    """Copy the notebooks into a folder, and the pages that they link into its folder `docs`.
+
+    Folders are made where they are not there; a file that is there stays as it is.
 
     Raises:
-        InvalidInput: the folder is a file; it cannot be written to.
+        InvalidInput: a folder is a file; it cannot be written to.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for notebook in course_notebooks():
-            yield _copy(notebook, folder / notebook.name)
+        notebooks = course_notebooks()
+        for notebook in notebooks:
+            yield _write(folder / notebook.name, notebook_for_readers(notebook.read_bytes()))
+        yield from _copy_pages(folder / _PAGES, {notebook.name for notebook in notebooks})
     except OSError as error:
         raise InvalidInput(
             "The notebooks must be copied into a folder that you may write to.",
-            f"{folder} ({error.strerror})",
+            f"{error.filename or folder} ({error.strerror})",
             "Pass another folder.",
         ) from error
 
 
-def _copy(notebook: Path, target: Path) -> Copy:
+def _copy_pages(folder: Path, notebooks: set[str]) -> Iterator[Copy]:
+    states = set()
+    for name, source in course_pages().items():
+        target, content = folder / name, source.read_bytes()
+        if source.suffix == ".md":
+            content = page_for_readers(content.decode(), notebooks).encode()
+        target.parent.mkdir(parents=True, exist_ok=True)
+        copy = _write(target, content)
+        states.add(copy.state)
+        if copy.state == "kept":
+            yield copy
+    yield Copy(folder, "copied" if "copied" in states else "same")
+
+
+def _write(target: Path, content: bytes) -> Copy:
     try:
         # What another process wrote since is not overwritten either.
-        with target.open("xb") as file, notebook.open("rb") as source:
-            shutil.copyfileobj(source, file)
+        with target.open("xb") as file:
+            file.write(content)
     except FileExistsError:
-        is_same = target.read_bytes() == notebook.read_bytes()
-        return Copy(target, "same" if is_same else "kept")
+        return Copy(target, "same" if target.read_bytes() == content else "kept")
     return Copy(target, "copied")

