@@ -7,6 +7,8 @@ Runs on: every rank.
 
 from __future__ import annotations
 
+import sys
+
 import torch
 
 from benchmarks.memory_peak import write_peak
@@ -46,7 +48,7 @@ def main() -> None:
 
     # Threads have started, and the optimizer has its state.
     step(slice(2))
-    write_peak(train, len(x))
+    write_peak(train, len(x), *sys.argv[1:])
 
 
 if __name__ == "__main__":

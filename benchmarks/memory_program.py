@@ -9,6 +9,7 @@ Runs on: every rank.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import keras
@@ -57,7 +58,11 @@ def main() -> None:
     y = data.normal(size=(STEPS * BATCH, LENGTH, 1)).astype("float32")
     # The step is traced, and threads have started, on two samples.
     model.fit(x[:2], y[:2], batch_size=2, verbose=0)
-    write_peak(lambda: model.fit(x, y, batch_size=BATCH, shuffle=False, verbose=0).history["loss"][-1], len(x))
+
+    def train() -> float:
+        return float(model.fit(x, y, batch_size=BATCH, shuffle=False, verbose=0).history["loss"][-1])
+
+    write_peak(train, len(x), *sys.argv[1:])
 
 
 if __name__ == "__main__":
