@@ -11,7 +11,7 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 from jupyter_ddl.modernise.codemods.callbacks import RATE_CALLBACKS, lacks_initial_lr
 from jupyter_ddl.modernise.names import Codemod, keyword, optimizer_class
 from jupyter_ddl.protocol.old_spellings import ROWS
-from jupyter_ddl.protocol.sklearn_names import H2O4GPU_LEFT
+from jupyter_ddl.protocol.sklearn_names import H2O4GPU_LEFT, PAI4SK_LEFT
 
 _TODAY = {row.name: row.today for row in ROWS}
 # Canonical name of what is called or imported -> the row that tells what is written today.
@@ -103,10 +103,15 @@ class _Finder(Codemod):
             self._add(node, _TODAY["keras.utils.np_utils"])
         elif re.match(r"from h2o4gpu\b", code):
             self._add(node, H2O4GPU_LEFT)
+        elif re.match(r"from pai4sk\b", code):
+            self._add(node, PAI4SK_LEFT)
 
     def visit_Import(self, node: cst.Import) -> None:
-        if re.match(r"import h2o4gpu\b", cst.Module([]).code_for_node(node)):
+        code = cst.Module([]).code_for_node(node)
+        if re.match(r"import h2o4gpu\b", code):
             self._add(node, H2O4GPU_LEFT)
+        elif re.match(r"import pai4sk\b", code):
+            self._add(node, PAI4SK_LEFT)
 
     def _add(self, node: cst.CSTNode, today: str) -> None:
         position = self.get_metadata(PositionProvider, node)

@@ -20,7 +20,7 @@
 | `number_texts` | numbers, sizes and durations as people read them, as the browser writes them too |
 | `aligned_rows` | the rows of a table, aligned, as every table of a terminal or a cell is |
 | `rank_sets`, `exit_statuses`, `settled_variables` | sets of ranks as text; how ranks end; what may not be set |
-| `sklearn_names` | what accelerates scikit-learn, and H2O4GPU's classes: `cluster`, `ml` and `modernise` read them |
+| `sklearn_names` | what accelerates scikit-learn; H2O4GPU's and pai4sk's classes: `cluster`, `ml`, `modernise` |
 | `old_spellings` | the old spellings of Keras and TensorFlow that work: `legacy` and `modernise` read them |
 | `patch_table` | the methods of libraries that a rank replaces, and why |
 | `untrusted_json` | JSON from any source |

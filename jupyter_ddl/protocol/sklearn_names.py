@@ -1,6 +1,6 @@
-"""Names what stands for scikit-learn: its accelerators today, and the H2O4GPU of older programs.
+"""Names what stands for scikit-learn: its accelerators today, and the H2O4GPU and pai4sk of older programs.
 
-A rank that imports H2O4GPU says what is written today, and `jupyter ddl modernise` writes it.
+A rank that imports one of these says what is written today, and `jupyter ddl modernise` writes it.
 """
 
 from __future__ import annotations
@@ -35,6 +35,20 @@ H2O4GPU_CLASSES = {
 H2O4GPU_ARGUMENTS = ("n_gpus", "gpu_id", "backend", "do_checks", "glm_stop_early", "glm_stop_early_error_fraction")
 """What these classes take and scikit-learn's do not."""
 
+# Of Snap ML's own classes: those that have the same name in snapml.
+# Source: ibmsoe.github.io/snap-ml-doc, v1.6.0, and snapml 1.17.2.
+PAI4SK_CLASSES = (
+    "DecisionTreeClassifier",
+    "DecisionTreeRegressor",
+    "LinearRegression",
+    "LogisticRegression",
+    "RandomForestClassifier",
+    "RandomForestRegressor",
+    "SupportVectorMachine",
+)
+PAI4SK_ARGUMENTS = {"num_threads": "n_jobs", "return_training_history": "generate_training_history"}
+"""What these classes took -> the same argument of snapml's."""
+
 H2O4GPU_TODAY = (
     "H2O4GPU is not installed on this rank. Its classes are written as scikit-learn's today: from sklearn.cluster "
     "import KMeans, and for `import h2o4gpu as sklearn`: import sklearn. What accelerates them is chosen where the "
@@ -47,7 +61,11 @@ H2O4GPU_LEFT = (
 )
 PAI4SK_TODAY = (
     "WML CE's Snap ML is not installed on this rank under its old name. It is written `import snapml` today: "
-    "pip install snapml."
+    "pip install snapml. `jupyter ddl modernise` rewrites a program so."
+)
+PAI4SK_LEFT = (
+    "pai4sk's classes are snapml's today: BoostingMachine is BoostingMachineClassifier or BoostingMachineRegressor. "
+    "The rest of it is scikit-learn's."
 )
 
 

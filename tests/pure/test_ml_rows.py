@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.ml.rows import rows_of
 from jupyter_ddl.paths import SKLEARN_VARIABLE
 from jupyter_ddl.protocol import sklearn_names
-from jupyter_ddl.protocol.sklearn_names import H2O4GPU_CLASSES, checked_sklearn
+from jupyter_ddl.protocol.sklearn_names import H2O4GPU_CLASSES, PAI4SK_ARGUMENTS, PAI4SK_CLASSES, checked_sklearn
 
 
 def test_the_ranks_rows_are_all_rows_once() -> None:
@@ -48,3 +49,12 @@ def test_scikit_learn_has_every_class_that_h2o4gpu_is_rewritten_to() -> None:
     pytest.importorskip("sklearn")
     for name, module in H2O4GPU_CLASSES.items():
         assert hasattr(importlib.import_module(f"sklearn.{module}"), name), name
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:Cannot detect CPU")
+def test_snapml_has_every_class_and_argument_that_pai4sk_is_rewritten_to() -> None:
+    snapml = pytest.importorskip("snapml")
+    arguments: set[str] = set()
+    for name in PAI4SK_CLASSES:
+        arguments.update(inspect.signature(getattr(snapml, name)).parameters)
+    assert set(PAI4SK_ARGUMENTS.values()) <= arguments

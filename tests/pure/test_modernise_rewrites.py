@@ -13,7 +13,7 @@ from jupyter_ddl.cli import main
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.modernise.rewrite import rewrite
 from jupyter_ddl.protocol.old_spellings import ROWS
-from jupyter_ddl.protocol.sklearn_names import H2O4GPU_LEFT
+from jupyter_ddl.protocol.sklearn_names import H2O4GPU_LEFT, PAI4SK_LEFT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,6 +52,18 @@ PAIRS = {
     "H2O4GPU's tree": (
         "from h2o4gpu.model_selection import train_test_split\n",
         "from sklearn.model_selection import train_test_split\n",
+    ),
+    "classes of pai4sk's": (
+        "from pai4sk import RandomForestClassifier as R, LogisticRegression as L\nL(num_threads=4, dual=True)\n",
+        "from snapml import RandomForestClassifier as R, LogisticRegression as L\nL(n_jobs=4, dual=True)\n",
+    ),
+    "pai4sk whole": (
+        "import pai4sk\nm = pai4sk.LinearRegression(return_training_history='full')\n",
+        "import snapml\nm = snapml.LinearRegression(generate_training_history='full')\n",
+    ),
+    "pai4sk's tree": (
+        "from pai4sk.cluster import KMeans\nKMeans(3, use_gpu=True)\n",
+        "from sklearn.cluster import KMeans\nKMeans(3)\n",
     ),
     "daal4py": (
         "import daal4py.sklearn\ndaal4py.sklearn.patch_sklearn()\n",
@@ -293,6 +305,11 @@ PAIRS = {
 # What stays, and what is told of it.
 LEFT = {
     "a name of H2O4GPU's own": ("import numpy\nfrom h2o4gpu import DAAL_SUPPORTED\n", H2O4GPU_LEFT),
+    "a class of pai4sk's that has another name": ("\nfrom pai4sk import BoostingMachine\n", PAI4SK_LEFT),
+    "pai4sk whole, asked for another name": (
+        "\nimport pai4sk\npai4sk.LogisticRegression()\npai4sk.BoostingMachine()\n",
+        PAI4SK_LEFT,
+    ),
     "decay under a callback": (
         KERAS + "keras.optimizers.SGD(0.1, decay=1e-6)\nkeras.callbacks.ReduceLROnPlateau()\n",
         TODAY["decay"],

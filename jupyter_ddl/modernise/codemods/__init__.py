@@ -15,6 +15,7 @@ from jupyter_ddl.modernise.codemods.horovod_imports import HorovodImports
 from jupyter_ddl.modernise.codemods.metric_names import Logs
 from jupyter_ddl.modernise.codemods.moved import Moved
 from jupyter_ddl.modernise.codemods.optimizers import Optimizers
+from jupyter_ddl.modernise.codemods.pai4sk_names import Pai4skNames
 from jupyter_ddl.modernise.codemods.sessions import Sessions
 from jupyter_ddl.modernise.codemods.sklearn_names import SklearnNames
 
@@ -32,4 +33,5 @@ CODEMODS: tuple[type[Codemod], ...] = (
     Collectives,
     HorovodImports,
     SklearnNames,
+    Pai4skNames,
 )
