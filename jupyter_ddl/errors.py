@@ -34,7 +34,7 @@ message and traceback as text, and has a RankTraceback as its cause, which any P
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,6 +54,17 @@ class DdlError(Exception):
     def _render_traceback_(self) -> list[str]:
         """Return what IPython shows in place of a traceback. IPython looks this name up."""
         return [f"{type(self).__name__}: {self}"]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # An exception's own way calls the class with the text alone, which most classes below do not take. joblib and
+        # multiprocessing send errors so.
+        return _with_text, (type(self), self.args), vars(self)
+
+
+def _with_text(kind: type[DdlError], args: tuple[Any, ...]) -> DdlError:
+    error = kind.__new__(kind)
+    error.args = args
+    return error
 
 
 class InvalidInput(DdlError, ValueError):

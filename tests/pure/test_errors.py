@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ast
+import pickle
 import re
 import subprocess
 import sys
@@ -32,6 +33,25 @@ def test_a_ranks_error_is_headed_and_shown_with_its_own_traceback() -> None:
     assert error._render_traceback_() == ["RankError: Rank 1 of 2 on node-a: ValueError: no good"]
     error.report = "what the rank said"
     assert error._render_traceback_() == ["what the rank said"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        errors.InvalidInput("Engines must not outnumber GPUs.", "n=8", "Pass n<=4."),
+        errors.FolderNotWritable(Path("/runs"), "JUPYTER_DDL_RUNS", "read-only"),
+        errors.RankError([FAILURE], [0], 2),
+        errors.RanksOutOfSync("Ranks differ.", [1], "dense/kernel"),
+        errors.RunTimedOut("60 s passed"),
+        errors.BuildError("A compiler is needed.", "none", "Install g++.", Path("/logs/build.log")),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_error_goes_whole_to_another_process(error: errors.DdlError) -> None:
+    there = pickle.loads(pickle.dumps(error))
+    assert type(there) is type(error)
+    assert str(there) == str(error)
+    assert vars(there) == vars(error)
 
 
 def test_a_build_error_names_the_log() -> None:

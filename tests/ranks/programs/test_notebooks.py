@@ -111,6 +111,10 @@ def trainings_take_less_memory_and_give_the_same(figures: Any, shown: str) -> No
     assert "With --memory " in shown
     assert "this rank has 1.00 of Adam's state" in shown
     assert "this rank has 0.50 of Adam's state" in shown
+    assert "from snapml import RandomForestClassifier" in shown
+    assert "ranks: 2 accuracy: 0." in shown
+    assert "[3. 3. 3.]" in shown
+    assert "and then [20. 20. 20.]" in shown
 
 
 CHECKS = {
