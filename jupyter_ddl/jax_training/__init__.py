@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host import import_hooks
 from jupyter_ddl.protocol.cell_options import GLOBAL
-from jupyter_ddl.protocol.memory_options import SHARD_ALL
+from jupyter_ddl.protocol.memory_options import MIXED, REMAT, SHARD_ALL
 
 if TYPE_CHECKING:
     from jupyter_ddl.engine.cells import Cell
@@ -68,14 +68,14 @@ def _begin(backend: str, running: Cell) -> None:
 def _check_memory(memory: MemoryOptions | None, auto: AutoOptions | None) -> None:
     if memory is None:
         return
-    if str(memory) != SHARD_ALL:
+    if memory.accumulate > 1 or memory.shard_optimizer or memory.host:
         raise InvalidInput(
-            "--memory takes shard-all with Keras on JAX; its other words are for Keras on TensorFlow and PyTorch.",
+            f"With Keras on JAX --memory takes {REMAT}, {MIXED} and {SHARD_ALL}; its other words are for Keras on "
+            "TensorFlow and PyTorch.",
             f"--memory {memory}, with Keras on JAX",
-            "Write --memory shard-all, or use keras.RematScope, keras.config.set_dtype_policy or "
-            "gradient_accumulation_steps of the optimizer (docs/memory.md).",
+            f"Write --memory {SHARD_ALL}, or gradient_accumulation_steps of the optimizer (docs/memory.md).",
         )
-    if auto is None or auto.batch != GLOBAL:
+    if memory.shard_all and (auto is None or auto.batch != GLOBAL):
         raise InvalidInput(
             "--memory shard-all shards the model of one program over all ranks, with Keras on JAX.",
             "--memory shard-all without --auto --batch global",

@@ -20,11 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _PROBE = 8
-_ON_JAX = {
-    "accumulate": "smaller batches, and gradient_accumulation_steps of the optimizer",
-    "mixed": "keras.config.set_dtype_policy('mixed_float16') before the model is made",
-    "remat": "keras.RematScope around the code that makes the layers",
-}
+_ON_JAX = {"accumulate": "smaller batches, and gradient_accumulation_steps of the optimizer"}
 
 
 class KerasSubject:

@@ -35,15 +35,17 @@ def _train(stock: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> 
     if options is None or not model.compiled:
         return stock(model, *args, **kwargs)
     rank_state.here().part(Trained).is_done = True
-    if options.shard_all:
-        if keras.config.backend() == "jax":
-            return stock(model, *args, **kwargs)
+    is_of_jax = keras.config.backend() == "jax"
+    if options.shard_all and not is_of_jax:
         raise InvalidInput(
             "--memory shard-all shards the models of loops of PyTorch's, and Keras models on JAX.",
             f"a training of {model.name} by Keras on {keras.config.backend()}",
             "Write shard-optimizer, or train on KERAS_BACKEND=jax.",
         )
     _prepare(model, options)
+    if is_of_jax:
+        # Its compiled step shards by itself.
+        return stock(model, *args, **kwargs)
     if options.accumulate > 1:
         parts_of_batches.check(model)
     with in_less_memory(options.accumulate, shards_state=options.shard_optimizer), _kept(on_host=options.host):

@@ -23,7 +23,7 @@ _FLAGS = {
 }
 _PLAN = {
     REMAT: "activations of large layers are computed again in the backward pass",
-    MIXED: "computes in half precision, with a scaled loss",
+    MIXED: "computes in half precision",
     HOST: "what the backward pass needs is kept in host memory",
     SHARD_OPTIMIZER: "each rank keeps its part of the optimizer's state",
     SHARD_ALL: "each rank keeps its part of weights, gradients and the optimizer's state",
@@ -41,7 +41,8 @@ class MemoryOptions:
     Attributes:
         accumulate: the parts that each batch is trained in, for one update; 1 for whole batches.
         remat: activations are computed again in the backward pass.
-        mixed: half precision, with weights in single precision; of Keras models with a scaled loss.
+        mixed: half precision, with weights in single precision; of Keras models on TensorFlow and PyTorch with a
+            scaled loss.
         host: of PyTorch's models, and of Keras's on PyTorch, what the backward pass needs is kept in host memory; of
             PyTorch's the optimizer's state, too.
         shard_optimizer: each rank keeps its part of the optimizer's state, and updates its part of the weights.
@@ -65,7 +66,7 @@ class MemoryOptions:
             raise InvalidInput("A batch has at least one part.", f"accumulate={self.accumulate}", "Pass 2, 4, 8, ...")
         if self.shard_all and (self.accumulate > 1 or self.shard_optimizer or self.host):
             raise InvalidInput(
-                f"{SHARD_ALL} goes with {REMAT} and {MIXED} in loops of PyTorch's, and is alone with Keras on JAX.",
+                f"{SHARD_ALL} goes with {REMAT} and {MIXED}, and with no other word.",
                 f"--memory {self}",
                 f"Write --memory {SHARD_ALL}, or {SHARD_ALL},{REMAT} (docs/memory.md).",
             )

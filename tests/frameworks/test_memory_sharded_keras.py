@@ -205,7 +205,8 @@ def test_what_shard_all_cannot_do_is_refused(pair: Session) -> None:
             run(pair, "trained(made())", **options)
 
     refused("Add --auto --batch global", auto=AutoOptions())
-    refused("--memory takes shard-all with Keras on JAX", memory=parsed("remat"))
+    for words in ("accumulate=2", "shard-optimizer", "host"):
+        refused("With Keras on JAX --memory takes remat, mixed and shard-all", memory=parsed(words))
     # The ranks are as they were.
     assert run(pair, "trained(made())[0] > 0") == "True"
 
