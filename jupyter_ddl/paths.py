@@ -4,6 +4,7 @@
 |---|---|---|---|
 | cache | Horovod wheels and build logs | `JUPYTER_DDL_CACHE` | `$XDG_CACHE_HOME/jupyter_ddl` |
 | clusters | one folder a cluster: connection files, logs | `JUPYTER_DDL_RUNTIME` | Jupyter's runtime folder |
+| claims | one file a start or a script, for limits | `JUPYTER_DDL_RUNTIME` | Jupyter's runtime folder |
 | jobs | one folder a submitted batch job | `JUPYTER_DDL_RUNTIME` | Jupyter's runtime folder |
 | resources | the files by which jsrun places ranks | `JUPYTER_DDL_RUNTIME` | Jupyter's runtime folder |
 | hub | the sockets between kernels and Jupyter servers | `JUPYTER_DDL_RUNTIME` | Jupyter's runtime folder |
@@ -70,6 +71,11 @@ def clusters_dir() -> Path:
 def jobs_dir() -> Path:
     """Return the folder that holds one folder a batch job that was submitted (it may not exist yet)."""
     return clusters_dir().parent / "jobs"
+
+
+def claims_dir() -> Path:
+    """Return the folder of the files that say which clusters start and which scripts run (it may not exist yet)."""
+    return clusters_dir().parent / "claims"
 
 
 def resource_files_dir() -> Path:

@@ -75,14 +75,17 @@ def main(arguments: argparse.Namespace) -> int:
 
         print(render(explain(Path(script[0]).read_text(), world_size=spec.n, **asdict(options.auto))))
         return 0
-    return _run(_job(script, options, spec, arguments.network_interfaces))
+    from jupyter_ddl.cluster import start_claims
+
+    with start_claims.claimed(spec.allowed, start_claims.of_script(script[0])):
+        return _run(_job(script, options, spec, arguments.network_interfaces))
 
 
 def _spec(arguments: argparse.Namespace) -> ClusterSpec:
     """Return which ranks to start where, as the options and the profile that they name say."""
     from jupyter_ddl.cluster.planning import plan, variables_from
     from jupyter_ddl.launch.place_options import place_of
-    from jupyter_ddl.launch.profiles.limits import allowed_by
+    from jupyter_ddl.launch.profiles.site_limits import allowed_at
     from jupyter_ddl.launch.profiles.start_options import StartOptions, profile_of, with_profile
 
     variables = variables_from(spellings.variables(arguments))
@@ -109,6 +112,7 @@ def _spec(arguments: argparse.Namespace) -> ClusterSpec:
         container=start.container,
         launcher=start.launcher,
     )
+    allowed = allowed_at(named, place)
     return plan(
         arguments.slots_each if start.n is None and place.is_here else start.n,
         gpus=arguments.gpus,
@@ -117,7 +121,7 @@ def _spec(arguments: argparse.Namespace) -> ClusterSpec:
         oversubscribe=arguments.oversubscribe,
         place=with_slots(place, start.hosts, arguments.slots_each),
         # A script's ranks end with it, and are never idle.
-        allowed=None if named is None else replace(allowed_by(named), idle_stop=None),
+        allowed=None if allowed is None else replace(allowed, idle_stop=None),
     )
 
 

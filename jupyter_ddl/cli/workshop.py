@@ -7,10 +7,13 @@ import importlib.util
 import os
 import sys
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from jupyter_ddl.commands.parsers import options_in
 from jupyter_ddl.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from jupyter_ddl.course.class_size import SiteLimits
 
 NAME = "workshop"
 HELP = "Copy the course's notebooks, name packages that they lack here, look at this machine, and open JupyterLab."
@@ -43,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Do so; return 1 where the server does not carry the class."""
+    """Do so; return 1 where the server does not carry the class, or its profile allows less than the notebooks take."""
     if arguments.learners is not None:
         if arguments.folder is not None:
             raise InvalidInput(
@@ -84,16 +87,27 @@ def _open_lab(folder: Path, options: list[str]) -> NoReturn:
 
 
 def _check_class(learners: int) -> int:
-    from jupyter_ddl.course.class_size import class_text, this_server
-    from jupyter_ddl.launch.profiles.limits import allowed_by
-    from jupyter_ddl.launch.profiles.reading import all_profiles
-    from jupyter_ddl.launch.profiles.start_options import DEFAULT
+    from jupyter_ddl.course.class_server import this_server
+    from jupyter_ddl.course.class_size import class_text
 
-    server, site = this_server(), all_profiles().get(DEFAULT)
-    allowed = None if site is None else allowed_by(site)
-    given = (None, None) if allowed is None else (allowed.memory, allowed.allotment)
-    print(class_text(server, learners, *given))
-    return 0 if server.carries(learners) else 1
+    server, limits = this_server(), _site_limits()
+    print(class_text(server, learners, limits))
+    return 0 if server.carries(learners) and (limits is None or limits.suffices) else 1
+
+
+def _site_limits() -> SiteLimits | None:
+    """Return what a start on this host is allowed that names no profile; None for no limits."""
+    from jupyter_ddl.course.class_size import SiteLimits
+    from jupyter_ddl.launch.place import HERE
+    from jupyter_ddl.launch.profiles.profile import DEFAULT
+    from jupyter_ddl.launch.profiles.reading import all_profiles
+    from jupyter_ddl.launch.profiles.site_limits import allowed_at
+
+    allowed = allowed_at(all_profiles().get(DEFAULT), HERE)
+    if allowed is None:
+        return None
+    by = f"the profile {DEFAULT}"
+    return SiteLimits(by, allowed.ranks, allowed.clusters, allowed.memory, allowed.allotment)
 
 
 def _learners(text: str) -> int:

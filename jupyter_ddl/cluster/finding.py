@@ -22,15 +22,6 @@ def running() -> Iterator[ClusterFolder]:
     yield from running_elsewhere()
 
 
-def names_beside(name: str) -> list[str]:
-    """Return the names of this user's clusters that run, on all hosts, but for this host's of that name.
-
-    Two clusters of other hosts may have one name, which is then there twice.
-    """
-    own = ClusterFolder(name).path
-    return [folder.name for folder in running() if folder.path != own]
-
-
 def running_elsewhere() -> Iterator[ClusterFolder]:
     """Yield the folder of each cluster of this user's that runs on another host."""
     for path, _ in registry.folders_elsewhere():

@@ -67,7 +67,7 @@ def note(spec: ClusterSpec) -> str:
     allowed = spec.allowed
     if allowed is None or allowed.gpus is None or not spec.finds_devices:
         return ""
-    return f" Each gets {allowed.share_of_gpu} (the profile {allowed.profile})."
+    return f" Each gets {allowed.share_of_gpu} (the profile {allowed.profile_of('gpus')})."
 
 
 def _has_places(spec: ClusterSpec) -> bool:

@@ -214,7 +214,9 @@ def limited(spec: ClusterSpec, allowed: Allowed) -> ClusterSpec:
     spec = replace(spec, allowed=allowed)
     note = spec.note + gpu_places.note(spec)
     if allowed.memory_per_rank is not None:
-        note += f" Each may hold {allowed.memory_per_rank} of memory (the profile {allowed.profile})."
+        note += (
+            f" Each may hold {allowed.memory_per_rank} of memory (the profile {allowed.profile_of('memory_per_rank')})."
+        )
     # Ranks that wait to take the place of these would need GPUs too.
     return replace(spec, note=note, standby=spec.standby if allowed.gpus is None else NEVER)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from jupyter_ddl import paths
-from jupyter_ddl.cluster import batch_job, finding, job_list
+from jupyter_ddl.cluster import batch_job, finding, job_list, start_claims
 from jupyter_ddl.cluster.jobs_known import scheduler_here
 from jupyter_ddl.cluster.planning import DEFAULT_NAME, check_count, checked_name
 from jupyter_ddl.errors import InvalidInput
@@ -18,7 +18,7 @@ from jupyter_ddl.host.private_folders import private_folder
 from jupyter_ddl.launch.container import checked_image
 from jupyter_ddl.launch.place import JSRUN, MPIEXEC, Launcher
 from jupyter_ddl.launch.profiles.job_defaults import job_options
-from jupyter_ddl.launch.profiles.limits import allowed_by, check_clusters
+from jupyter_ddl.launch.profiles.limits import allowed_by
 from jupyter_ddl.launch.profiles.reading import profile_named
 from jupyter_ddl.launch.schedulers.scheduler import JobRequest
 from jupyter_ddl.protocol.idle_stop import idle_stop_of
@@ -123,11 +123,11 @@ def submit(wanted: Wanted) -> BatchJob:
     """
     order, scheduler = _order(wanted), scheduler_here()
     _check_free(order.name)
-    if wanted.allowed is not None:
-        check_clusters(profile_named(wanted.allowed.profile), _running_or_waiting)
-    # The ranks record there what they print.
-    private_folder(paths.runs_dir(), variable=paths.RUNS_VARIABLE)
-    return batch_job.submit(order, lambda folder: wanted.request(order.name, folder.output), scheduler)
+    # The scheduler lists the job from then on.
+    with start_claims.claimed(wanted.allowed, start_claims.of_job(order.name), _running_or_waiting):
+        # The ranks record there what they print.
+        private_folder(paths.runs_dir(), variable=paths.RUNS_VARIABLE)
+        return batch_job.submit(order, lambda folder: wanted.request(order.name, folder.output), scheduler)
 
 
 def script(wanted: Wanted) -> str:
@@ -191,16 +191,16 @@ def check_launcher(wanted: Wanted, kind: str) -> None:
         )
 
 
-def _running_or_waiting() -> list[str]:
-    """Return the names of this user's clusters: those that run, and those whose job has not brought them yet."""
-    running = [folder.name for folder in finding.running()]
-    to_come = [
-        f"{order.name} (job {job.id})"
+def _running_or_waiting() -> dict[str, str]:
+    """Return this user's clusters: those that run, and those whose job has not brought them yet."""
+    running = start_claims.running()
+    to_come = {
+        f"job {job.id}": f"{order.name} (job {job.id})"
         for order, job in job_list.waiting_or_running()
         # One of its name may run on another host.
-        if order.name not in running or finding.of_job(job.id) is None
-    ]
-    return [*running, *to_come]
+        if order.name not in running.values() or finding.of_job(job.id) is None
+    }
+    return running | to_come
 
 
 def _check_free(name: str) -> None:

@@ -13,6 +13,7 @@
 | `processor` | the name of its processor |
 | `gpu_links`, `description` | how its GPUs are joined; all that a host has for the exchange between ranks |
 | `preflight`, `free_threads` | what else ranks need: loopback, room on disks and in shared memory; threads |
+| `free_files` | how many files processes may open; what is free of `/dev/shm` |
 | `files`, `untrusted_files`, `private_folders` | whole files, locks; files and folders that others may have made |
 | `run_files`, `output_chunks` | a rank's output: written into a run's folder, and sent in chunks |
 | `stall_messages` | what Horovod writes there of a stall |

@@ -1,4 +1,4 @@
-"""Counts how many more threads, processes among them, this user may start here: by `ulimit -u`, and by cgroups.
+"""Counts how many more threads, processes among them, may start here: by `ulimit -u`, by cgroups, by the machine.
 
 Runs on: kernel, a terminal.
 """
@@ -51,11 +51,34 @@ def free_by_limit(root: Path = ROOT) -> int | None:
     Args:
         root: stands for / in tests.
     """
-    soft, _ = resource.getrlimit(resource.RLIMIT_NPROC)
+    most = limit_of_user()
     # Source: Linux 6.12, kernel/fork.c, copy_process: root has none.
-    if soft in (resource.RLIM_INFINITY, -1) or os.getuid() == 0:
+    if most is None or os.getuid() == 0:
         return None
-    return max(0, soft - sum(_threads_of(status) for status in (root / "proc").glob("[0-9]*/status")))
+    return max(0, most - sum(_threads_of(status) for status in (root / "proc").glob("[0-9]*/status")))
+
+
+def limit_of_user() -> int | None:
+    """Return how many threads each user but root may have that starts from here (`ulimit -u`); None without a limit."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NPROC)
+    return None if soft in (resource.RLIM_INFINITY, -1) else soft
+
+
+def free_on_machine(root: Path = ROOT) -> int | None:
+    """Return how many more all users of the machine may start; None where it does not say.
+
+    Args:
+        root: stands for / in tests.
+
+    Source: proc_sys_kernel(5), "pid_max" and "threads-max"; proc_loadavg(5), the fourth field.
+    """
+    most = [number_in(root / "proc/sys/kernel" / name) for name in ("pid_max", "threads-max")]
+    try:
+        there = int((root / "proc/loadavg").read_text().split()[3].partition("/")[2])
+    except (OSError, ValueError, IndexError):
+        return None
+    known = [number for number in most if number is not None]
+    return max(0, min(known) - there) if known else None
 
 
 def free_by_cgroups(root: Path = ROOT) -> int | None:

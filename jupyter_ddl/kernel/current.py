@@ -13,17 +13,18 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.cluster import finding, submission
+from jupyter_ddl.cluster import start_claims, submission
 from jupyter_ddl.cluster.planning import plan
 from jupyter_ddl.cluster.submission import wanted_of
 from jupyter_ddl.kernel import exported
 from jupyter_ddl.kernel.kernel_sessions import KernelSessions
 from jupyter_ddl.kernel.rebuild_choice import checked_rebuild
 from jupyter_ddl.launch.place_options import place_of
-from jupyter_ddl.launch.profiles.limits import allowed_by, check_clusters, idle_stop_in
+from jupyter_ddl.launch.profiles.limits import idle_stop_in
+from jupyter_ddl.launch.profiles.site_limits import allowed_at
 from jupyter_ddl.launch.profiles.start_options import StartOptions, profile_of, with_profile
 from jupyter_ddl.paths import SKLEARN_VARIABLE
-from jupyter_ddl.protocol.frameworks import AUTO, imported
+from jupyter_ddl.protocol.frameworks import AUTO, check_installed, imported
 from jupyter_ddl.protocol.standby import NEVER
 
 if TYPE_CHECKING:
@@ -130,15 +131,18 @@ def start(
         launcher=options.launcher,
     )
     chosen = imported(sys.modules) if framework == AUTO else framework
-    ends = idle_stop_in(named, idle_stop)
+    # Elsewhere, and with a path of their own, ranks may have what this Python lacks.
+    if place.is_here and place.container is None and "PYTHONPATH" not in (options.env or {}):
+        check_installed(chosen)
+    allowed = allowed_at(named, place)
+    ends = idle_stop_in(named, idle_stop, allowed)
     given_first = options.n, gpus, options.threads, name, options.env, keep, oversubscribe, place, chosen, standby, ends
-    allowed = None if named is None else allowed_by(named)
     if allowed is not None and job is not None:
         allowed = replace(allowed, idle_stop=None)
     spec = plan(*given_first, keep_variables=keep_variables, allowed=allowed)
-    if named is not None and job is None:
-        check_clusters(named, lambda: finding.names_beside(spec.name))
-    return _sessions.start(spec, progress, rebuild=checked_rebuild(rebuild))
+    # Until the cluster's lease is there, which counts from then on.
+    with start_claims.claimed(spec.allowed, start_claims.of_cluster(spec.name)):
+        return _sessions.start(spec, progress, rebuild=checked_rebuild(rebuild))
 
 
 def attach(name: str = "default", progress: Callable[[str], None] = lambda _: None) -> Session:

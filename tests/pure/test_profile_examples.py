@@ -36,4 +36,5 @@ def test_a_server_for_a_class_bounds_what_one_learner_takes() -> None:
     assert named.name == "default"
     assert allowed.memory is not None
     assert allowed.allotment is not None
+    assert allowed.clusters == 2
     assert (allowed.ranks, allowed.memory.most_bytes, allowed.allotment.share_bytes) == (2, 8 * 10**9, 20 * 10**9)

@@ -10,7 +10,8 @@ import pytest
 from jupyter_ddl.cluster.memory_limits import LimitOfHost, noted_excess
 from jupyter_ddl.cluster.planning import limited, plan, replanned
 from jupyter_ddl.cluster.spec import ClusterSpec
-from jupyter_ddl.course.class_size import LEARNER_BYTES, Server, class_text
+from jupyter_ddl.course.class_server import LEARNER_BYTES, Server
+from jupyter_ddl.course.class_size import SiteLimits, class_text
 from jupyter_ddl.doctor.profiles import check_profiles
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.kernel.lost_ranks import with_last_seen
@@ -134,8 +135,8 @@ def test_doctor_says_it_and_where_it_is_the_schedulers(tmp_path: Path, monkeypat
 def test_a_class_is_told_what_its_ranks_may_hold() -> None:
     server = Server(cores=8, memory_bytes=10 * LEARNER_BYTES, threads=None)
     assert f"By {BY} a rank may hold 7.45 GiB, and all of theirs 149 GiB: with less than 1.16 GiB for each" in (
-        class_text(server, 10, MemoryLimit(8 * 10**9, BY))
+        class_text(server, 10, SiteLimits("the profile default", memory=MemoryLimit(8 * 10**9, BY)))
     )
     assert f"By {BY} a rank may hold 0.931 GiB, and all of theirs 18.6 GiB.\n" in (
-        class_text(server, 10, MemoryLimit(10**9, BY))
+        class_text(server, 10, SiteLimits("the profile default", memory=MemoryLimit(10**9, BY)))
     )

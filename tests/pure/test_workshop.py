@@ -4,19 +4,34 @@ from __future__ import annotations
 
 import doctest
 import importlib.util
+import resource
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from course import NOTEBOOKS, links_of
 
 from jupyter_ddl.cli import main
-from jupyter_ddl.course import class_size, packages, pages
-from jupyter_ddl.course.class_size import LEARNER_BYTES, Server, class_text, this_server
+from jupyter_ddl.course import class_server, class_size, packages, pages
+from jupyter_ddl.course.class_server import (
+    FREE_AT_START_BYTES,
+    LEARNER_BYTES,
+    LEARNER_FILES,
+    LEARNER_SHARED_BYTES,
+    PROCESS_FILES,
+    RANK_BYTES,
+    Server,
+    this_server,
+)
+from jupyter_ddl.course.class_size import SiteLimits, class_text
 from jupyter_ddl.course.notebooks import copy_notebooks, course_notebooks
 from jupyter_ddl.course.packages import missing_text
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.launch.profiles import places
 from jupyter_ddl.protocol.gpu_allotment import GpuAllotment
+from jupyter_ddl.protocol.memory_limit import MemoryLimit
+from jupyter_ddl.protocol.number_texts import memory_size
 
 
 def test_notebooks_are_copied_and_what_a_reader_has_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -99,7 +114,7 @@ def test_packages_that_notebooks_lack_are_named_with_the_command_that_installs_t
     assert main(["workshop", str(tmp_path), "--no-lab"]) == 0
     *_, told = capsys.readouterr().out.splitlines()
     assert told == (
-        "Missing here: libcst (for 02), matplotlib (for 03, 07), tf_keras (for 07), torch (for 09). "
+        "Missing here: libcst (for 02, 10), matplotlib (for 03, 07), tf_keras (for 07), torch (for 09). "
         f"Run: {sys.executable} -m pip install 'libcst>=1.5' 'matplotlib>=3.8' 'tf-keras==2.19.*' 'torch>=2.7'"
     )
     lacks |= {"horovod"}
@@ -153,23 +168,113 @@ def test_a_class_that_a_server_carries_and_one_that_it_does_not() -> None:
     assert "share a core" not in class_text(server, 4)
 
 
-def test_the_threads_that_a_cgroup_allows_bound_a_class() -> None:
-    # 231 threads each: 103, and two pools of 64.
-    server = Server(cores=64, memory_bytes=100 * LEARNER_BYTES, threads=3 * 231, gpu_bytes=(141 * 2**30,) * 2)
-    assert server.most == 3
+# Enough of all for 100 learners; 594 threads each: 466, and two pools of 64.
+PLENTY = Server(
+    cores=64,
+    memory_bytes=100 * LEARNER_BYTES,
+    threads=100 * 594,
+    shared_bytes=FREE_AT_START_BYTES + 99 * LEARNER_SHARED_BYTES,
+    files=100 * LEARNER_FILES,
+    files_each=PROCESS_FILES,
+    threads_each=594,
+)
+
+
+@pytest.mark.parametrize(
+    ("less", "bound", "most"),
+    [
+        ({"threads": 3 * 594}, "threads", 3),
+        ({"threads": 3 * 594 - 1}, "threads", 2),
+        ({"shared_bytes": FREE_AT_START_BYTES + 2 * LEARNER_SHARED_BYTES}, "/dev/shm", 3),
+        ({"shared_bytes": FREE_AT_START_BYTES - 1}, "/dev/shm", 0),
+        ({"shared_bytes": 0}, "/dev/shm", 0),
+        ({"files": 4 * LEARNER_FILES}, "open files", 4),
+        ({"files_each": PROCESS_FILES - 1}, "limit of open files", 0),
+        ({"threads_each": 593}, "limit of threads", 0),
+    ],
+)
+def test_what_a_server_has_least_of_bounds_a_class(less: dict[str, int], bound: str, most: int) -> None:
+    assert (PLENTY.most, PLENTY.bound) == (100, "memory")
+    server = replace(PLENTY, **less)
+    assert (server.most, server.bound) == (most, bound)
+    assert f"This server does not carry them. By its {bound} it carries {most}." in class_text(server, 5)
+
+
+def test_each_thing_that_a_server_has_is_a_row() -> None:
+    shared = f"0.509 MiB of 50.9 MiB, and takes about {memory_size(LEARNER_SHARED_BYTES)}"
+    assert class_text(PLENTY, 100).splitlines()[3:9] == [
+        f"  /dev/shm    {shared} (32 MiB must be free at its start)",
+        "  threads     594 of 59,400, and takes about 594",
+        f"  open files  {LEARNER_FILES} of {100 * LEARNER_FILES:,}, and takes about {LEARNER_FILES}",
+        f"  ulimit -n   {PROCESS_FILES} open files for each process, and one of them takes about {PROCESS_FILES}",
+        "  ulimit -u   594 threads with an account of one's own, and takes about 594",
+        "  GPUs        none",
+    ]
+
+
+def test_gpus_are_given_out() -> None:
+    server = Server(cores=64, memory_bytes=100 * LEARNER_BYTES, threads=None, gpu_bytes=(141 * 2**30,) * 2)
     text = class_text(server, 4)
-    assert "This server does not carry them. By its cgroup's threads it carries 3." in text
     assert "GPUs    2 for all\n" in text
     assert "%ddl start --gpus none" in text
     assert "GPUs    1 of 2\n" in class_text(server, 2)
-    own, shared = GpuAllotment("the profile class"), GpuAllotment("the profile class", 40 * 2**30)
-    assert class_text(server, 1, None, own).endswith("have room for 2 of their 2 ranks.")
-    assert class_text(server, 4, None, shared).endswith(
+    own, shared = (
+        SiteLimits("the profile default", allotment=GpuAllotment("the profile class", share))
+        for share in (None, 40 * 2**30)
+    )
+    assert class_text(server, 1, own).endswith("have room for 2 of their 2 ranks.")
+    assert class_text(server, 4, shared).endswith(
         "By the profile class the GPUs have room for 6 of their 8 ranks: the others start with %ddl start --gpus none."
     )
 
 
-def test_what_this_server_has_is_told_by_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("limits", "told"),
+    [
+        ({"ranks": 2, "clusters": 2}, "By P each may have 2 clusters of 2 ranks, scripts included: 120 ranks of all."),
+        ({"ranks": 4, "clusters": 2}, "By P each may have 2 clusters of 4 ranks, scripts included: 240 ranks of all."),
+        ({"ranks": 4}, "By P each may have as many clusters as they like of 4 ranks, scripts included."),
+        ({"clusters": 3}, "By P each may have 3 clusters of any number of ranks, scripts included."),
+    ],
+)
+def test_what_a_site_allows_each(limits: dict[str, int], told: str) -> None:
+    text = class_text(PLENTY, 30, SiteLimits("P", **limits))
+    assert text.splitlines()[-1] == told
+    assert SiteLimits("P", **limits).suffices
+
+
+def test_what_a_site_lets_ranks_hold_is_that_of_all_that_it_allows() -> None:
+    held = MemoryLimit(2 * 2**30, "P (memory)")
+    (told,) = class_text(PLENTY, 10, SiteLimits("P", memory=held)).splitlines()[-1:]
+    assert told == "By P (memory) a rank may hold 2 GiB, and all of theirs 40 GiB."
+    (told,) = class_text(PLENTY, 30, SiteLimits("P", 4, 2, held)).splitlines()[-1:]
+    each = memory_size(PLENTY.memory_bytes / 240)
+    assert told == (
+        f"By P (memory) a rank may hold 2 GiB, and all of theirs 480 GiB: with less than {each} for each, none takes "
+        "another's."
+    )
+
+
+def test_a_site_that_allows_less_than_the_notebooks_take_is_told() -> None:
+    alone = SiteLimits("P", clusters=1)
+    assert alone.suffices
+    assert class_text(PLENTY, 3, alone).endswith(
+        "By P each may have 1 cluster of any number of ranks, scripts included.\n"
+        "Notebook 10 runs a script beside its ranks: that cell is refused."
+    )
+    one = SiteLimits("P", ranks=1)
+    assert not one.suffices
+    assert class_text(PLENTY, 3, one).endswith("That is too few: the notebooks start 2 ranks.")
+    small = SiteLimits("P", memory=MemoryLimit(RANK_BYTES - 1, "P"))
+    assert not small.suffices
+    assert class_text(PLENTY, 3, small).endswith(
+        f"That is too little: in notebook 10 a rank holds about {memory_size(RANK_BYTES)}."
+    )
+
+
+def test_what_this_server_has_is_told_by_the_command(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     server = this_server()
     assert server.cores >= 1
     assert main(["workshop", "--class", "1000000"]) == 1
@@ -177,6 +282,15 @@ def test_what_this_server_has_is_told_by_the_command(capsys: pytest.CaptureFixtu
     with pytest.raises(SystemExit):
         main(["workshop", "--class", "0"])
     assert "a class has 1 learner or more, not 0" in capsys.readouterr().err
+    monkeypatch.setattr(places, "_MACHINE", tmp_path)
+    (tmp_path / places.FOLDER).mkdir()
+    (tmp_path / places.FOLDER / "site.toml").write_text("[default.limits]\nranks = 1\nclusters = 3\n")
+    monkeypatch.setattr(class_server, "this_server", lambda: PLENTY)
+    assert main(["workshop", "--class", "3"]) == 1
+    told = capsys.readouterr().out
+    assert "By the profile default each may have 3 clusters of 1 rank, scripts included: 9 ranks of all.\n" in told
+    (tmp_path / places.FOLDER / "site.toml").write_text("[default.limits]\nranks = 2\n")
+    assert main(["workshop", "--class", "3"]) == 0
 
 
 def test_pids_of_a_cgroup_are_read(tmp_path: Path) -> None:
@@ -188,8 +302,31 @@ def test_pids_of_a_cgroup_are_read(tmp_path: Path) -> None:
     (cgroup / "pids.max").write_text("4096\n")
     (cgroup / "pids.current").write_text("96\n")
     assert this_server(tmp_path).threads == 4000
+    # The whole machine may allow fewer.
+    (tmp_path / "proc/sys/kernel").mkdir(parents=True)
+    (tmp_path / "proc/sys/kernel/pid_max").write_text("32768\n")
+    (tmp_path / "proc/sys/kernel/threads-max").write_text("1500\n")
+    (tmp_path / "proc/loadavg").write_text("0.10 0.20 0.30 2/700 4711\n")
+    assert this_server(tmp_path).threads == 800
     (cgroup / "pids.max").write_text("max\n")
+    assert this_server(tmp_path).threads == 800
+    (tmp_path / "proc/loadavg").write_text("?\n")
     assert this_server(tmp_path).threads is None
+
+
+def test_files_and_shared_memory_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (this_server(tmp_path).files, this_server(tmp_path).shared_bytes) == (None, None)
+    (tmp_path / "proc/sys/fs").mkdir(parents=True)
+    (tmp_path / "proc/sys/fs/file-nr").write_text("1000\t0\t9000\n")
+    (tmp_path / "dev/shm").mkdir(parents=True)
+    server = this_server(tmp_path)
+    assert server.files == 8000
+    assert server.shared_bytes is not None
+    soft = {resource.RLIMIT_NOFILE: 64, resource.RLIMIT_NPROC: 128}
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (soft[kind], -1))
+    assert (this_server(tmp_path).files_each, this_server(tmp_path).threads_each) == (64, 128)
+    soft = dict.fromkeys(soft, resource.RLIM_INFINITY)
+    assert (this_server(tmp_path).files_each, this_server(tmp_path).threads_each) == (None, None)
 
 
 def test_the_example_of_a_class_is_true() -> None:

@@ -8,5 +8,6 @@
 | `places` | the files that profiles are in, and whom they are trusted from |
 | `profile` | a profile: its keys and their types |
 | `reading` | a file's profiles; all of a user's profiles |
+| `site_limits` | what the machine's own profile allows all starts on this host |
 | `start_options` | what a profile says of a start |
 """

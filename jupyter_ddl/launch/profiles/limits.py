@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.launch.profiles.profile import DEFAULT
 from jupyter_ddl.paths import IDLE_STOP_VARIABLE
 from jupyter_ddl.protocol.gpu_allotment import GpuAllotment
 from jupyter_ddl.protocol.idle_stop import NEVER, IdleStop, idle_stop_of
@@ -15,7 +16,7 @@ from jupyter_ddl.protocol.idle_stop import seconds_of as seconds_in
 from jupyter_ddl.protocol.memory_limit import MemoryLimit, bytes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Collection
 
     from jupyter_ddl.launch.profiles.profile import Named
 
@@ -34,6 +35,9 @@ class Allowed:
         memory_per_rank: what each rank may hold, likewise.
         gpus: "own" or "shared": how ranks get the GPUs of their host; None where they take what they ask for.
         gpu_memory_per_rank: with "shared", what each rank may hold of its GPU's memory.
+        clusters: of the user at a time, scripts and exported notebooks among them; None for no limit.
+        site: the limits that the profile "default" of the machine's sets in the place of this one's, each with its
+            file.
     """
 
     profile: str
@@ -44,14 +48,25 @@ class Allowed:
     memory_per_rank: str | None = None
     gpus: str | None = None
     gpu_memory_per_rank: str | None = None
+    clusters: int | None = None
+    site: dict[str, str] = field(default_factory=dict)
+
+    def profile_of(self, limit: str) -> str:
+        """Return the name of the profile that sets a limit."""
+        return DEFAULT if limit in self.site else self.profile
+
+    def _by(self, limit: str) -> str:
+        """Return who sets a limit, for people."""
+        said = f"{limit} = {getattr(self, limit)} in {self.site.get(limit, self.file)}"
+        return f"the profile {self.profile_of(limit)} ({said})"
 
     @property
     def allotment(self) -> GpuAllotment | None:
         """How ranks get the GPUs of their host, with who says so; None where the profile does not."""
         if self.gpus is None:
             return None
-        by = f"the profile {self.profile} (gpus = {self.gpus} in {self.file})"
-        return GpuAllotment(by, None if self.gpu_memory_per_rank is None else bytes_of(self.gpu_memory_per_rank))
+        share = self.gpu_memory_per_rank
+        return GpuAllotment(self._by("gpus"), None if share is None else bytes_of(share))
 
     @property
     def share_of_gpu(self) -> str:
@@ -63,8 +78,7 @@ class Allowed:
         """What each rank may hold, with who says so; None for no limit."""
         if self.memory_per_rank is None:
             return None
-        by = f"the profile {self.profile} (memory_per_rank = {self.memory_per_rank} in {self.file})"
-        return MemoryLimit(bytes_of(self.memory_per_rank), by)
+        return MemoryLimit(bytes_of(self.memory_per_rank), self._by("memory_per_rank"))
 
     def check(self, *, ranks: int | None = None, nodes: int | None = None) -> None:
         """Check what is asked for; None for what is not known.
@@ -74,7 +88,7 @@ class Allowed:
         """
         for what, asked, most in (("ranks", ranks, self.ranks), ("nodes", nodes, self.nodes)):
             if asked is not None and most is not None and asked > most:
-                raise self.too_much(f"{most} {what}", f"{asked} {what}")
+                raise self.too_much(what, f"{most} {what}", f"{asked} {what}")
 
     def check_idle_stop(self, chosen: IdleStop | None) -> None:
         """Check when idle ranks are to be ended; None for never.
@@ -84,13 +98,42 @@ class Allowed:
         """
         if self.idle_stop is None or (chosen is not None and chosen.after_s <= seconds_in(self.idle_stop)):
             return
-        raise self.too_much(f"{self.idle_stop} before idle ranks are ended", NEVER if chosen is None else chosen.by)
+        most = f"{self.idle_stop} before idle ranks are ended"
+        raise self.too_much("idle_stop", most, NEVER if chosen is None else chosen.by)
 
-    def too_much(self, most: str, asked: str) -> InvalidInput:
-        """Return the error that says so."""
-        return InvalidInput(
-            f"The profile {self.profile} allows at most {most}.", asked, f"Ask for less; {self.file} has the limit."
+    def check_clusters(self, others: Collection[str]) -> None:
+        """Check that one more cluster of this user's may start.
+
+        Args:
+            others: what counts of the user's, for people; empty where there is no limit.
+
+        Raises:
+            InvalidInput: there are as many as are allowed; the error names them, and the file that says so.
+        """
+        most = self.clusters
+        if most is None or len(others) < most:
+            return
+        raise self.too_much(
+            "clusters",
+            f"{most} cluster{'' if most == 1 else 's'} of a user at a time",
+            f"one more; running: {', '.join(sorted(others))}",
+            "End one: %ddl attach NAME, then %ddl stop; %ddl jobs --cancel JOB for a job; Ctrl-C for a script",
         )
+
+    def too_much(self, limit: str, most: str, asked: str, remedy: str = "Ask for less") -> InvalidInput:
+        """Return the error that says so.
+
+        Args:
+            limit: the name of the limit.
+            most: that is allowed, for people.
+            asked: what the user requested, for people.
+            remedy: what to do, without a full stop.
+        """
+        rule = f"The profile {self.profile_of(limit)} allows at most {most}."
+        if limit not in self.site:
+            return InvalidInput(rule, asked, f"{remedy}; {self.file} has the limit.")
+        held = f"{remedy}; {self.site[limit]} has the limit, for all starts on this host."
+        return InvalidInput(rule, f"{asked}, with the profile {self.profile}", held)
 
 
 def allowed_by(named: Named) -> Allowed:
@@ -105,15 +148,17 @@ def allowed_by(named: Named) -> Allowed:
         limits.memory_per_rank,
         limits.gpus,
         limits.gpu_memory_per_rank,
+        limits.clusters,
     )
 
 
-def idle_stop_in(named: Named | None, given: str | None) -> IdleStop | None:
+def idle_stop_in(named: Named | None, given: str | None, allowed: Allowed | None = None) -> IdleStop | None:
     """Return when idle ranks of a start are ended: as is given, else as profile or variable say, else at the limit.
 
     Args:
         named: the profile; None without one.
         given: a time, or "never"; None for nothing.
+        allowed: the most that is allowed there; None for what the profile allows.
 
     Raises:
         InvalidInput: what is given, or the variable, is neither.
@@ -124,10 +169,12 @@ def idle_stop_in(named: Named | None, given: str | None) -> IdleStop | None:
     variable = os.environ.get(IDLE_STOP_VARIABLE)
     if variable and default is None:
         return idle_stop_of(variable, f"{IDLE_STOP_VARIABLE}={variable}")
-    if named is None:
+    if named is not None and default is not None:
+        return idle_stop_of(default, f"the profile {named.name} (idle_stop = {default})")
+    most = allowed_by(named) if allowed is None and named is not None else allowed
+    if most is None or most.idle_stop is None:
         return None
-    text = default or named.profile.limits.idle_stop
-    return None if text is None else idle_stop_of(text, f"the profile {named.name} (idle_stop = {text})")
+    return idle_stop_of(most.idle_stop, f"the profile {most.profile_of('idle_stop')} (idle_stop = {most.idle_stop})")
 
 
 def seconds_of(time: str) -> int | None:
@@ -154,26 +201,4 @@ def check_limits(named: Named, *, ranks: int | None = None, nodes: int | None = 
     allowed, longest = allowed_by(named), named.profile.limits.time
     allowed.check(ranks=ranks, nodes=nodes)
     if time is not None and longest is not None and (seconds_of(time) or 0) > (seconds_of(longest) or 0):
-        raise allowed.too_much(f"a time of {longest}", f"a time of {time}")
-
-
-def check_clusters(named: Named, others: Callable[[], Sequence[str]]) -> None:
-    """Check that a profile allows one more cluster of this user.
-
-    Args:
-        named: the profile.
-        others: returns the names of the user's other clusters, those that jobs are to bring too; called only where
-            the profile has this limit.
-
-    Raises:
-        InvalidInput: there are as many as it allows; the error names them, and the file that says so.
-    """
-    most = named.profile.limits.clusters
-    running = () if most is None else others()
-    if most is not None and len(running) >= most:
-        raise InvalidInput(
-            f"The profile {named.name} allows a user at most {most} cluster{'' if most == 1 else 's'} at a time.",
-            f"one more; running: {', '.join(sorted(running))}",
-            "%ddl attach NAME, then %ddl stop, ends one, and %ddl jobs --cancel JOB a job; "
-            f"{named.file} has the limit.",
-        )
+        raise allowed.too_much("time", f"a time of {longest}", f"a time of {time}")

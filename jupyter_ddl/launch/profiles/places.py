@@ -14,19 +14,24 @@ from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host.private_folders import problem_of_trust
 
 FOLDER = "jupyter_ddl.d"
+_MACHINE = Path("/etc/jupyter")
 
 
-def profile_folders(root: Path = Path("/"), prefix: Path | None = None) -> tuple[Path, ...]:
+def machine_folder() -> Path:
+    """Return the folder of the machine's profiles, which no user but root can change."""
+    return _MACHINE / FOLDER
+
+
+def profile_folders(prefix: Path | None = None) -> tuple[Path, ...]:
     """Return the folders of profiles, the one that wins last; none need exist.
 
     Args:
-        root: stands for / in tests.
         prefix: of the Python environment; by default this one's.
     """
     from jupyter_core.paths import jupyter_config_dir
 
     environment = (Path(sys.prefix) if prefix is None else prefix) / "etc/jupyter" / FOLDER
-    return tuple(dict.fromkeys((root / "etc/jupyter" / FOLDER, environment, Path(jupyter_config_dir()) / FOLDER)))
+    return tuple(dict.fromkeys((machine_folder(), environment, Path(jupyter_config_dir()) / FOLDER)))
 
 
 def profile_files(folders: tuple[Path, ...]) -> list[Path]:

@@ -7,6 +7,8 @@ from typing import Literal
 import msgspec
 
 Launcher = Literal["local", "hosts", "slurm", "pbs", "lsf"]
+DEFAULT = "default"
+"""The name of the profile that a start takes which names none."""
 SUBMITS: tuple[Launcher, ...] = ("slurm", "pbs", "lsf")
 
 
@@ -45,7 +47,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         ranks: of a start or a job.
         nodes: likewise.
         time: of a job, written as in `Defaults`.
-        clusters: of a user that run when one more is started.
+        clusters: of a user at a time, scripts and exported notebooks among them.
         idle_stop: the longest time without a run before the ranks of a start are ended, as "2h".
         memory_per_rank: what each rank of a start or a script may hold, with all that it starts, as "8GB".
         gpus: how the ranks of a start or a script get the GPUs of their host: "own" for one each that no other rank

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.launch.container import without_paths_of_the_host
 from jupyter_ddl.launch.profiles.loaded_modules import loaded_variables
-from jupyter_ddl.launch.profiles.profile import SUBMITS
+from jupyter_ddl.launch.profiles.profile import DEFAULT, SUBMITS
 from jupyter_ddl.launch.profiles.reading import all_profiles, profile_named
 from jupyter_ddl.launch.schedulers.known import is_in_job, place_of_job
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from jupyter_ddl.launch.profiles.profile import Named
 
-DEFAULT = "default"
 # Open MPI's, MPICH's, Intel MPI's, NCCL's and gloo's choice of an interface.
 # Source: docs.open-mpi.org, "TCP"; docs.nvidia.com, NCCL, "Environment Variables".
 _BY_NAME_OR_NETWORK = ("OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_oob_tcp_if_include", "PRTE_MCA_prte_if_include")

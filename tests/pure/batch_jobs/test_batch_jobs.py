@@ -156,7 +156,7 @@ def test_a_job_has_what_its_profile_allows(
     submission.submit(wanted)
     (folder,) = submitted()
     # A job ends with its time.
-    allowed = Allowed("pair", str(file), ranks=4, memory_per_rank="8GB")
+    allowed = Allowed("pair", str(file), ranks=4, memory_per_rank="8GB", clusters=1)
     assert folder.order().allowed == allowed
     spec = serving._spec(folder, "12")
     assert (spec.allowed, spec.idle_stop) == (allowed, None)
@@ -164,7 +164,7 @@ def test_a_job_has_what_its_profile_allows(
     assert "Each may hold 8GB of memory (the profile pair)." in spec.note
     # It is the user's one cluster, while it waits too.
     slurm.answers = [Job("12", "ddl-first", "waiting", "Priority")]
-    with pytest.raises(InvalidInput, match=r"at most 1 cluster at a time\. .* running: first \(job 12\)\."):
+    with pytest.raises(InvalidInput, match=r"at most 1 cluster of a user at a time\. .* running: first \(job 12\)\."):
         submission.submit(replace(wanted, name="second"))
     slurm.answers = [None]
     submission.submit(replace(wanted, name="second"))
