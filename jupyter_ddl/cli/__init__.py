@@ -70,7 +70,8 @@ _SIGNALLED = 128
 
 SUBCOMMANDS: tuple[Subcommand, ...] = (
     *(build_horovod, doctor, run, runs, show, logs, jobs, profiles),
-    *(export, execute, serve, modernise, report, tensorboard, clusters, timeline, bench, tune, ddlrun, workshop),
+    *(export, execute, serve, modernise, report, tensorboard, clusters, timeline, bench, tune),
+    *(ddlrun, workshop, completion),
 )
 
 

@@ -1,7 +1,7 @@
-"""Answers a shell that completes a line of `jupyter ddl`: subcommands, options, runs and profiles.
+"""`jupyter ddl completion SHELL`: prints what has a shell complete `jupyter ddl`, and answers that shell.
 
-A shell asks once its user has `eval "$(register-python-argcomplete jupyter)"` in a start file. Source: argcomplete 3,
-"Synopsis"; jupyter_core 5, `_evaluate_argcomplete`, which hands the question on to subcommands.
+The shell's code is argcomplete's. It asks `jupyter`, whose `_evaluate_argcomplete` (jupyter_core 5) hands the question
+on to subcommands, and it asks `jupyter-ddl`. Source: argcomplete 3, "Synopsis".
 """
 
 from __future__ import annotations
@@ -16,9 +16,49 @@ from jupyter_ddl.errors import DdlError
 if TYPE_CHECKING:
     import argparse
 
+NAME = "completion"
+HELP = "Print what has bash, zsh or fish complete subcommands, options, files, runs and profiles."
+EXAMPLES = (
+    ("completion bash", 'print bash\'s code; in ~/.bashrc: eval "$(jupyter ddl completion bash)"'),
+    ("completion zsh", 'print zsh\'s code; in ~/.zshrc: eval "$(jupyter ddl completion zsh)"'),
+    ("completion fish", "print fish's code; in ~/.config/fish/config.fish: jupyter ddl completion fish | source"),
+)
+_SHELLS = ("bash", "zsh", "fish")
+_COMMANDS = ("jupyter", "jupyter-ddl")
+# Of zsh's completion system, which a start file need not have loaded.
+_LOADED_IN_ZSH = "(( $+functions[compdef] )) || { autoload -Uz compinit && compinit; }"
 # A shell's user looks for a run among the newest.
 _RUNS = 50
 _OF_RUNS = ("RUN", "RUN|FILE")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the subcommand's argument.
+
+    Args:
+        parser: the subcommand's own.
+    """
+    parser.add_argument("shell", choices=_SHELLS, help="the shell: bash, zsh or fish")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Print the shell's code.
+
+    Args:
+        arguments: what `configure`'s parser has read.
+
+    Returns:
+        0.
+    """
+    from argcomplete.shell_integration import shellcode
+
+    code = shellcode(_COMMANDS, shell=arguments.shell)
+    if arguments.shell == "zsh":
+        # Its first line is `#compdef`: in a file of zsh's `fpath` it must stay the first.
+        first, _, others = code.partition("\n")
+        code = f"{first}\n{_LOADED_IN_ZSH}\n{others}"
+    print(code, end="")
+    return 0
 
 
 def complete(parser: argparse.ArgumentParser) -> None:

@@ -10,6 +10,7 @@ from jupyter_ddl.doctor.report import Check
 from jupyter_ddl.errors import BuildError, InvalidInput
 from jupyter_ddl.horovod_build.builder import same_mpi, works
 from jupyter_ddl.horovod_build.facts import HorovodFacts, NotImportable, TensorFlowFacts
+from jupyter_ddl.horovod_build.toolchain import find_toolchain
 from jupyter_ddl.host.mpi import Mpi
 from jupyter_ddl.protocol.frameworks import REQUIREMENTS
 
@@ -81,7 +82,7 @@ def check_horovod(
     """
     if isinstance(found, NotImportable):
         text = "not installed" if found.missing else f"cannot be imported: {found.reason}"
-        return Check("Horovod", "problem", text, _BUILD)
+        return Check("Horovod", "problem", text, _build_remedy())
     facts = {name: str(value) if name in ("location", "mpi_library") else value for name, value in vars(found).items()}
     text = f"{found.version}, MPI {_yes(found.mpi)}, NCCL {_yes(found.nccl)} ({found.location})"
     if not found.mpi:
@@ -96,6 +97,15 @@ def check_horovod(
         remedy = "GPUs exchange through host memory, which is slow. Run: jupyter ddl build-horovod --gpu nccl"
         return Check("Horovod", "note", text, remedy, facts)
     return Check("Horovod", "ok", text, facts=facts)
+
+
+def _build_remedy() -> str:
+    """Return the command that builds Horovod; before it, what the build lacks here: a compiler, or make."""
+    try:
+        find_toolchain()
+    except BuildError as error:
+        return f"{error} Then run: {_BUILD.removeprefix('Run: ')}"
+    return _BUILD
 
 
 def _yes(value: bool) -> str:

@@ -6,6 +6,7 @@ Runs on: every rank.
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from zipfile import BadZipFile
 
 from jupyter_ddl.engine import gpu_errors, run_context
@@ -14,6 +15,7 @@ from jupyter_ddl.protocol.frameworks import REQUIREMENTS
 
 _OF_FILES = (FileExistsError, FileNotFoundError, BadZipFile)
 _ATTRIBUTE = "__jupyter_ddl_advice__"
+_PACKAGE = f"{Path(__file__).parents[1]}/"
 
 
 def add(error: BaseException, text: str) -> None:
@@ -32,6 +34,25 @@ def of(error: BaseException) -> str | None:
         return str(added)
     own = _of_missing(error) or _of_files(error) or _of_processes(error)
     return own or gpu_errors.advice(error, text_of(error))
+
+
+def leave_out_our_imports(error: BaseException) -> None:
+    """End the traceback of a missing framework's import where the program imported a module of ours.
+
+    The module's own imports do not concern the program: the advice names what to install.
+
+    Args:
+        error: what the program raised; other errors stay as they are.
+    """
+    if _of_missing(error) is None:
+        return
+    trace, last = error.__traceback__, None
+    while trace is not None:
+        if not trace.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+            last = trace
+        trace = trace.tb_next
+    if last is not None:
+        last.tb_next = None
 
 
 def _of_missing(error: BaseException) -> str | None:

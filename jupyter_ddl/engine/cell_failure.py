@@ -75,6 +75,7 @@ class CellFailure:
         self._raised_s = time()
         if error is None:
             return False
+        advice.leave_out_our_imports(error)
         # A released rank's traceback is rarely read, and IPython takes seconds for a deep one of TensorFlow's.
         return self._was_released or self._is_effect or not self._is_readable(error)
 

@@ -147,6 +147,7 @@ class ScriptRank:
         released = self._give_up() or is_effect
         # After the others were released: a `__str__` of the user's may take any time.
         text = text_of(error)
+        advice.leave_out_our_imports(error)
         told = bounded(_formatted(error, path)).splitlines()
         what_to_write = advice.of(error)
         told += [] if what_to_write is None else [what_to_write]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import os
+import sys
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import InvalidInput
@@ -43,6 +44,23 @@ def checked(choice: str) -> str:
             f"Pass {', '.join(FRAMEWORKS)}, {AUTO} for what the notebook imports or what is installed, or {NONE}.",
         )
     return choice
+
+
+def check_installed(choice: str) -> None:
+    """Refuse a framework that this Python lacks.
+
+    Args:
+        choice: a framework's name; AUTO and NONE pass.
+
+    Raises:
+        InvalidInput: it is not installed here.
+    """
+    if choice in FRAMEWORKS and choice not in sys.modules and importlib.util.find_spec(choice) is None:
+        raise InvalidInput(
+            f"--framework {choice} takes the module {choice}.",
+            f"{sys.executable} without it",
+            f"Run: {sys.executable} -m pip install '{REQUIREMENTS[choice]}'",
+        )
 
 
 def imported(modules: Container[str]) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
 import pytest
@@ -116,3 +117,38 @@ def test_a_worker_that_a_signal_ended() -> None:
     error = RuntimeError("DataLoader worker (pid(s) 13425) exited unexpectedly")
     error.__cause__ = RuntimeError("DataLoader worker (pid 13425) is killed by signal: Killed.")
     assert advice.of(error) is None
+
+
+def raised_through(name: str, *files: str) -> ModuleNotFoundError:
+    """Return the error of a module that is missing, raised in the last of these files, each of which calls the next."""
+    code = f"def call():\n    raise ModuleNotFoundError('no {name}', name={name!r})"
+    scope: dict[str, Any] = {}
+    for file in reversed(files):
+        scope = {"inner": scope.get("call")}
+        exec(compile(code, file, "exec"), scope)
+        code = "def call():\n    inner()"
+    with pytest.raises(ModuleNotFoundError) as caught:
+        scope["call"]()
+    return caught.value
+
+
+OURS = str(Path(advice.__file__).parents[1] / "keras.py")
+
+
+@pytest.mark.parametrize(
+    ("name", "files", "shown"),
+    [
+        ("keras", ("cell", OURS, OURS), ["cell"]),
+        # What the program's own module imports is its concern.
+        ("torch", ("cell", OURS, "model.py"), ["cell", OURS, "model.py"]),
+        # Not a framework: the fault is ours, and its place is needed.
+        ("msgspec", ("cell", OURS), ["cell", OURS]),
+    ],
+)
+def test_a_missing_framework_is_shown_where_the_program_imported_a_module_of_ours(
+    name: str, files: tuple[str, ...], shown: list[str]
+) -> None:
+    error = raised_through(name, *files)
+    advice.leave_out_our_imports(error)
+    frames = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    assert [file for file in frames if file != __file__] == shown

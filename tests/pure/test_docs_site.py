@@ -40,9 +40,9 @@ MODULES = (
     "variables",
     "writing",
 )
-api, benchmarks, contents, sources, variables, writing = (
+api, benchmarks, contents, project, sources, variables, writing = (
     importlib.import_module(f"site_pages.{name}")
-    for name in ("api", "benchmarks", "contents", "sources", "variables", "writing")
+    for name in ("api", "benchmarks", "contents", "project", "sources", "variables", "writing")
 )
 PAGES: dict[str, str] = writing.pages()
 USERS = [
@@ -251,9 +251,28 @@ def test_the_examples_of_the_modules_run(name: str) -> None:
 def test_the_readme_can_be_read_in_five_minutes() -> None:
     text = (ROOT / "README.md").read_text()
     assert len(text.splitlines()) <= 150
-    assert "docs/cell.png" in text
+    assert 'srcset="docs/images/cells-dark.png"' in text
+    assert 'src="docs/images/cells-light.png"' in text
     for page in ("start", "come-from", "index"):
         assert f"(docs/{page}.md)" in text
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *sorted(DOCS.glob("*.md"))], ids=lambda page: page.stem)
+def test_a_page_shows_its_pictures_in_both_themes_with_a_text(page: Path) -> None:
+    text = page.read_text()
+    dark, light, alt = (re.findall(f'^ .* {name}="([^"]+)"', text, re.MULTILINE) for name in ("srcset", "src", "alt"))
+    assert [name.replace("-dark.", "-light.") for name in dark] == light
+    assert text.count("<picture>") == len(dark) == len(alt)
+    assert all((page.parent / name).is_file() for name in [*dark, *light])
+    assert not re.findall(r"!\[[^]]*\]\([^)]+\.png\)", text)
+    shown = project.for_site(text)
+    assert "<picture>" not in shown
+    assert shown.count(":class: only-dark") == shown.count(":class: only-light") == len(dark)
+
+
+def test_no_picture_is_kept_that_no_page_shows() -> None:
+    texts = "".join(page.read_text() for page in DOCS.glob("*.md"))
+    assert not [file.name for file in DOCS.rglob("*.png") if f'"images/{file.name}"' not in texts]
 
 
 def test_the_page_of_what_is_stable_names_each_module_of_the_reference() -> None:

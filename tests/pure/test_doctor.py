@@ -99,6 +99,17 @@ def test_horovod(found: object, gpu_count: int, status: str, text: str, remedy: 
     json.dumps(dict(check.facts))
 
 
+def test_a_missing_horovod_where_there_is_no_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+    missing = NotImportable(missing=True, reason="No module")
+    remedy = software.check_horovod(missing, make_tensorflow(), make_mpi(), 0).remedy
+    assert remedy.startswith(
+        "Building Horovod takes a C++17 compiler. Received: no c++, g++ or clang++ on PATH. Install g++ 9 or newer "
+    )
+    assert remedy.endswith(", or name one in CXX. Then run: jupyter ddl build-horovod")
+
+
 def test_horovod_where_tensorflow_and_mpi_are_missing_too() -> None:
     no_tensorflow, no_mpi = BuildError("", "", ""), InvalidInput("", "", "")
     assert software.check_horovod(make_horovod(), no_tensorflow, no_mpi, 0).status == "ok"

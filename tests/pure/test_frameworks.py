@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
+from types import ModuleType
 
 import pytest
 
@@ -43,6 +45,26 @@ def test_else_what_is_installed(monkeypatch: pytest.MonkeyPatch, there: set[str]
 def test_another_name_is_refused_with_those_that_there_are() -> None:
     with pytest.raises(InvalidInput, match=r"Received: 'pytorch'\. Pass tensorflow, torch, jax, auto .* or none\."):
         frameworks.checked("pytorch")
+
+
+def test_one_that_is_not_installed_is_refused_with_the_command_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    with pytest.raises(InvalidInput) as caught:
+        frameworks.check_installed("torch")
+    assert str(caught.value) == (
+        f"--framework torch takes the module torch. Received: {sys.executable} without it. "
+        f"Run: {sys.executable} -m pip install 'torch>=2.7'"
+    )
+
+
+def test_one_that_is_installed_or_imported_is_taken_and_so_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object() if name == "jax" else None)
+    monkeypatch.setitem(sys.modules, "torch", ModuleType("torch"))
+    for choice in ("jax", "torch", frameworks.AUTO, frameworks.NONE):
+        frameworks.check_installed(choice)
 
 
 @pytest.mark.parametrize(

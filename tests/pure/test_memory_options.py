@@ -69,7 +69,10 @@ def test_memory_takes_its_record_and_no_text() -> None:
     with pytest.raises(InvalidInput, match=r"A batch has at least one part\. Received: accumulate=0\."):
         MemoryOptions(0)
     for word in ("accumulate=2", "host", "shard-optimizer"):
-        with pytest.raises(InvalidInput, match=r"shard-all goes with remat and mixed, and with no other word.* Write --memory shard-all, or"):
+        with pytest.raises(
+            InvalidInput,
+            match=r"shard-all goes with remat and mixed, and with no other word.* Write --memory shard-all, or",
+        ):
             parsed(f"shard-all,{word}")
     with pytest.raises(InvalidInput, match=r"Received: --memory shard-all without --auto\. Add --auto"):
         CellOptions(memory=MemoryOptions(shard_all=True))

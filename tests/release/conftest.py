@@ -33,7 +33,8 @@ def release(builder: Environment, tmp_path_factory: pytest.TempPathFactory) -> P
     """The folder of the sdist and the wheel, which `python -m build` makes of a copy of this checkout."""
     folder = tmp_path_factory.mktemp("release")
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    for name in filter(None, listed.split("\0")):
+    # git lists a file that was removed here until that is committed.
+    for name in (name for name in listed.split("\0") if (ROOT / name).is_file()):
         (folder / "source" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, folder / "source" / name)
     for name in BUILT:

@@ -58,7 +58,7 @@ def _pythons(version: str) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Environment:
-    """A virtual environment in a folder, and the machine's commands without compilers and Node.js."""
+    """A virtual environment in a folder, and the folder of the machine's commands, with compilers or without."""
 
     folder: Path
     tools: Path
@@ -95,12 +95,12 @@ class Environment:
         ]
         self._checked(command, self._variables(), INSTALL_S)
 
-    def run(self, *command: str, rc: int = 0) -> str:
+    def run(self, *command: str, rc: int = 0, limit_s: int = RUN_S) -> str:
         """Run a command of it with a home of its own; return all that it printed."""
         variables = self._variables() | {"HOME": str(self.folder / "home")}
         # Short: sockets lie there.
         variables["JUPYTER_DDL_RUNTIME"] = os.environ["JUPYTER_DDL_RUNTIME"]
-        return self._checked([str(self._bin / command[0]), *command[1:]], variables, RUN_S, rc)
+        return self._checked([str(self._bin / command[0]), *command[1:]], variables, limit_s, rc)
 
     def _checked(self, command: list[str], variables: dict[str, str], limit_s: int, rc: int = 0) -> str:
         done = subprocess.run(
