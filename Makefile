@@ -30,11 +30,16 @@ PANEL := labextension/built
 # What a command that failed has made is not whole.
 .DELETE_ON_ERROR:
 
-.PHONY: demo docs test test-slow test-systems test-systems-slow test-frameworks test-frameworks-slow test-wheel test-lowest lowest-python check lab pictures bench soak clean dashboard schema translations notice sbom wheel
+.PHONY: demo ready docs test test-slow test-systems test-systems-slow test-frameworks test-frameworks-slow test-wheel test-lowest lowest-python check lab pictures bench soak clean dashboard schema translations notice sbom wheel
 
-demo: $(VENV)/.horovod $(DASHBOARD)
+# The panel is built on the core that pip leaves idle.
+demo:
+	@$(MAKE) --no-print-directory -j 2 ready
 	$(SAY) "training on 2 ranks: notebooks/01-from-one-gpu-to-all.ipynb"
 	@$(BIN)/python -m jupyter_ddl.cli.demo -n 2
+
+ready: $(VENV)/.horovod $(DASHBOARD)
+	@:
 
 test: $(VENV)/.test $(VENV)/.horovod $(DASHBOARD) $(VENV)/.panel
 	$(SAY) "testing"
@@ -68,7 +73,8 @@ test-frameworks-slow: $(FRAMEWORKS)/.test
 	$(SAY) "testing PyTorch and JAX what takes minutes"
 	PATH="$(CURDIR)/$(FRAMEWORKS)/bin:$$PATH" $(FRAMEWORKS)/bin/python -m pytest -m "frameworks and slow" --timeout 1200 tests/frameworks
 
-# The sdist and the wheel, in fresh environments of each Python from 3.10 to 3.13 that is found on PATH or in pyenv.
+# The sdist and the wheel, in fresh environments of each Python from 3.10 to 3.13 that is found on PATH or in pyenv; and
+# images, by each of docker, podman, buildah and apptainer that works. DDL_TEST_BASE names what those begin from.
 test-wheel: $(VENV)/.test $(DASHBOARD) $(VENV)/.panel
 	$(SAY) "testing the sdist and the wheel in fresh environments"
 	$(BIN)/python -m pytest -m release -rs tests/release
@@ -114,7 +120,7 @@ wheel: $(DASHBOARD) | $(VENV)/bin/python
 lab: $(VENV)/.lab $(VENV)/.horovod $(DASHBOARD) $(VENV)/.panel
 	$(BIN)/jupyter lab notebooks
 
-# Of every view, at each size and in both themes: to be looked at, and copied to docs/images where the docs show them.
+# Of every view, at each size and in both themes, to be looked at; what the docs show is written into docs/images.
 pictures: $(VENV)/.test $(VENV)/.horovod $(DASHBOARD) $(VENV)/.panel
 	$(BIN)/python tests/browser/pictures.py build/pictures
 
@@ -142,9 +148,10 @@ $(VENV)/bin/python:
 		f"Python must be 3.10 to 3.13. Received: {v[0]}.{v[1]}. Run make PYTHON=python3.12 (or another of these).")'
 	$(PYTHON) -m venv $(VENV)
 
+# Byte code is made of what is imported, when it is: that of all takes pip half of its time here.
 $(VENV)/.demo: pyproject.toml | $(VENV)/bin/python
 	$(SAY) "installing jupyter_ddl, TensorFlow and MPI into $(VENV) (once; 1 to 5 minutes)"
-	$(BIN)/python -m pip install --quiet --editable '.[demo]'
+	$(BIN)/python -m pip install --quiet --no-compile --editable '.[demo]'
 	@touch $@
 
 $(VENV)/.lab: $(VENV)/.demo
@@ -152,9 +159,11 @@ $(VENV)/.lab: $(VENV)/.demo
 	$(BIN)/python -m pip install --quiet --editable '.[demo,lab,modernise]'
 	@touch $@
 
+# What others' code is warned of when it is compiled would fail a test that imports it first; templates do not compile.
 $(VENV)/.test: $(VENV)/.demo
 	$(SAY) "installing what the tests need into $(VENV) (once)"
-	$(BIN)/python -m pip install --quiet --editable '.[test,boosting,snapml]'
+	$(BIN)/python -m pip install --quiet --no-compile --editable '.[test,boosting,snapml]'
+	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.test

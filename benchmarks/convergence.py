@@ -3,7 +3,8 @@
     python -m benchmarks.convergence [--seeds N] [--to FOLDER]
 
 Trains notebook 01's model on MNIST with SGD on 1, 2 and 4 ranks, with each meaning of the batch size and each scaling
-of the learning rate; writes the curves to FOLDER/auto-convergence.json and a plot for each number of ranks beside it.
+of the learning rate; writes the curves to FOLDER/auto-convergence.json and, for each number of ranks, a plot to
+FOLDER/images, for light and for dark pages. `make pictures` draws them again from the curves.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchmarks import charts
 from benchmarks.training_sides import REPOSITORY, on_ranks, our_environment
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ CHOICES: dict[str, dict[str, str]] = {
     "--scale-lr none": {"scale_lr": "none"},
 }
 ALONE = "one process"
-COLOURS = {ALONE: "black", **dict(zip(CHOICES, ("tab:blue", "tab:green", "tab:orange", "tab:red"), strict=True))}
+COLOURS = dict(zip(CHOICES, ("tab:blue", "tab:green", "tab:orange", "tab:red"), strict=True))
 QUANTITIES = {"loss": "training loss", "val_accuracy": "test accuracy"}
 
 # Of one training: a quantity's values by epoch.
@@ -51,30 +53,49 @@ def _train(n: int, auto: dict[str, str] | None, seeds: int) -> list[Curves]:
     return list(curves)
 
 
-def plot(found: dict[str, dict[str, list[Curves]]], n: int, to: Path) -> None:
-    """Draw both quantities over the epochs, each choice on n ranks beside one process: means, and all seeds faintly."""
-    import matplotlib as mpl
+def draw(found: dict[str, dict[str, list[Curves]]], folder: Path) -> None:
+    """Write auto-convergence-N-THEME.png for each number of ranks and each theme.
 
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
+    Args:
+        found: what `measure` returned.
+        folder: for the pictures.
+    """
+    for n in WORLD_SIZES:
+        for theme in charts.THEMES:
+            with charts.themed(theme) as pyplot:
+                figure = plot(pyplot, found, n)
+                charts.save(figure, folder / f"auto-convergence-{n}-{theme}.png")
+                pyplot.close(figure)
 
-    figure, axes = plt.subplots(1, len(QUANTITIES), figsize=(10, 3.8), layout="constrained")
+
+def plot(pyplot: Any, found: dict[str, dict[str, list[Curves]]], n: int) -> Any:
+    """Draw both quantities over the epochs, each choice on n ranks beside one process: means, and all seeds faintly.
+
+    Args:
+        pyplot: matplotlib's, in a theme.
+        found: what `measure` returned.
+        n: of WORLD_SIZES.
+
+    Returns:
+        matplotlib's figure.
+    """
+    figure, axes = pyplot.subplots(1, len(QUANTITIES), figsize=(10, 3.8), layout="constrained")
+    colours = {ALONE: pyplot.rcParams["text.color"], **COLOURS}
     for axis, (quantity, title) in zip(axes, QUANTITIES.items(), strict=True):
         for choice, curves in {**found["1"], **found[str(n)]}.items():
             seeds = [one[quantity] for one in curves]
             epochs = range(1, len(seeds[0]) + 1)
             # The global batch lies on one process's curve: dashes show both.
             style = (0, (4, 4)) if choice == "--batch global" else "-"
-            axis.plot(epochs, means(seeds), color=COLOURS[choice], linestyle=style, label=choice, zorder=3)
+            axis.plot(epochs, means(seeds), color=colours[choice], linestyle=style, label=choice, zorder=3)
             for values in seeds:
-                axis.plot(epochs, values, color=COLOURS[choice], linewidth=0.5, alpha=0.3)
+                axis.plot(epochs, values, color=colours[choice], linewidth=0.5, alpha=0.3)
         axis.set(xlabel="epoch", title=f"{title}, {n} ranks")
         axis.grid(alpha=0.3)
     axes[0].set_yscale("log")
     axes[1].set_ylim(0.8, 1.0)
     axes[0].legend(fontsize=8)
-    figure.savefig(to, dpi=110)
-    plt.close(figure)
+    return figure
 
 
 def means(seeds: Sequence[Sequence[float]]) -> list[float]:
@@ -97,12 +118,13 @@ def main() -> None:
     """Run the experiment."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3, help="trainings of each choice")
-    parser.add_argument("--to", type=Path, default=REPOSITORY / "docs", help="folder for the plots")
+    parser.add_argument(
+        "--to", type=Path, default=REPOSITORY / "docs", help="folder for the curves; its folder images gets the plots"
+    )
     arguments = parser.parse_args()
     found = measure(arguments.seeds)
     (arguments.to / "auto-convergence.json").write_text(json.dumps(found))
-    for n in WORLD_SIZES:
-        plot(found, n, arguments.to / f"auto-convergence-{n}.png")
+    draw(found, arguments.to / "images")
     print(table(found))
 
 

@@ -3,12 +3,14 @@
     python -m benchmarks.machine_learning [FOLDER]
 
 Each side trains on the same rows and is judged on the same others; sides take turns, and what is shown is the median of
-the rounds. A side whose package is not installed is left out, and said. FOLDER gets machine_learning.json, .md, .png.
+the rounds. A side whose package is not installed is left out, and said. FOLDER gets machine_learning.json and .md, and
+a chart for light and for dark pages; `make pictures` draws the one of docs/ml.md from its table.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import statistics
 import sys
 import tempfile
@@ -22,6 +24,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.model_selection import train_test_split
 
 import jupyter_ddl
+from benchmarks import charts
 from benchmarks.harness import rounds
 
 if TYPE_CHECKING:
@@ -65,6 +68,9 @@ seconds = time.perf_counter() - began_s
 accuracy = accuracy_score(y_test, forest.predict(x_test))
 """
 
+# | what | median (least-most) | accuracy |
+_ROW = re.compile(r"^\| ([^|]+) \| ([\d.]+) \(([\d.]+)-([\d.]+)\) \| ([\d.]+) \|$", re.MULTILINE)
+
 Outcome = tuple[float, float]
 
 
@@ -96,7 +102,7 @@ def main() -> None:
         folder.mkdir(exist_ok=True, parents=True)
         (folder / "machine_learning.md").write_text(table)
         (folder / "machine_learning.json").write_text(json.dumps(outcomes, indent=1) + "\n")
-        picture(outcomes, folder / "machine_learning.png")
+        draw(outcomes, folder)
     print(json.dumps({"name": "machine_learning", "rows": outcomes, "not_installed": missing}))
 
 
@@ -190,13 +196,47 @@ def table_of(outcomes: dict[str, dict[str, float]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def picture(outcomes: dict[str, dict[str, float]], path: Path) -> None:
-    """Draw both side by side."""
-    import matplotlib as mpl
+def outcomes_of(page: str) -> dict[str, dict[str, float]]:
+    """Return the figures of a page that has the table of `table_of`.
 
-    mpl.use("Agg")
-    from matplotlib import pyplot
+    Args:
+        page: docs/ml.md, in which nothing else has rows of this form.
 
+    Example:
+        >>> outcomes_of("| forest, `snapml`, 2 threads | 4.3 (2.8-4.8) | 0.930 |")
+        {'forest, snapml, 2 threads': {'seconds': 4.3, 'seconds_min': 2.8, 'seconds_max': 4.8, 'accuracy': 0.93}}
+    """
+    names = ("seconds", "seconds_min", "seconds_max", "accuracy")
+    return {
+        found[1].replace("`", ""): dict(zip(names, map(float, found.groups()[1:]), strict=True))
+        for found in _ROW.finditer(page)
+    }
+
+
+def draw(outcomes: dict[str, dict[str, float]], folder: Path) -> None:
+    """Write machine-learning-THEME.png for each theme.
+
+    Args:
+        outcomes: what `measured` or `outcomes_of` returned.
+        folder: for the pictures.
+    """
+    for theme in charts.THEMES:
+        with charts.themed(theme) as pyplot:
+            figure = plot(pyplot, outcomes)
+            charts.save(figure, folder / f"machine-learning-{theme}.png")
+            pyplot.close(figure)
+
+
+def plot(pyplot: Any, outcomes: dict[str, dict[str, float]]) -> Any:
+    """Draw seconds and accuracy side by side.
+
+    Args:
+        pyplot: matplotlib's, in a theme.
+        outcomes: what `measured` or `outcomes_of` returned.
+
+    Returns:
+        matplotlib's figure.
+    """
     names = list(outcomes)[::-1]
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(10, 0.5 * len(names) + 1.2), sharey=True)
     seconds = [outcomes[name]["seconds"] for name in names]
@@ -204,15 +244,15 @@ def picture(outcomes: dict[str, dict[str, float]], path: Path) -> None:
         [outcomes[name]["seconds"] - outcomes[name]["seconds_min"] for name in names],
         [outcomes[name]["seconds_max"] - outcomes[name]["seconds"] for name in names],
     ]
-    left.barh(names, seconds, xerr=reach, color="#3572a5", ecolor="#888888")
+    left.barh(names, seconds, xerr=reach, color="#3f7fb5", ecolor="#888888")
     left.set_xlabel("seconds to train (bar: range)")
     accuracy = [outcomes[name]["accuracy"] for name in names]
-    right.plot(accuracy, names, "o", color="#b3541e")
+    right.plot(accuracy, names, "o", color="#d0703c")
     right.set_xlabel(f"accuracy on {SAMPLES // 4:,} other rows")
-    right.grid(axis="x", color="#dddddd")
+    right.grid(axis="x", alpha=0.3)
     figure.suptitle(f"{SAMPLES * 3 // 4:,} rows of {FEATURES} features, 2 cores", fontsize=10)
     figure.tight_layout()
-    figure.savefig(path, dpi=110)
+    return figure
 
 
 if __name__ == "__main__":

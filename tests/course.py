@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 _LINK = re.compile(r"\]\((?![a-z]+:)([^)\s#]*)#?([^)\s]*)\)")
+# Of a picture for each theme.
+_IMAGE = re.compile(r'<(?:source|img)\b[^>]*? (?:srcset|src)="(?![a-z]+:)([^"]+)()"')
 _CODE = re.compile(r"^```.*?^```|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 SOLVED = re.compile(r"\bExercise (\d+) is solved\.")
 UNSOLVED = re.compile(r"\bExercise (\d+) is not solved yet: .+")
@@ -61,7 +63,8 @@ def links_of(folder: Path) -> tuple[int, list[str]]:
     """Return how many relative links notebooks and pages below a folder have, and those that lead to nothing there."""
     count, dead = 0, []
     for path in sorted([*folder.rglob("*.ipynb"), *folder.rglob("*.md")]):
-        for link, anchor in _LINK.findall(texts_of(path)):
+        text = texts_of(path)
+        for link, anchor in [*_LINK.findall(text), *_IMAGE.findall(text)]:
             target = (path.parent / link).resolve() if link else path
             is_there = target.is_file() and target.is_relative_to(folder.resolve())
             if is_there and anchor and target.suffix == ".md":

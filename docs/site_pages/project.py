@@ -7,17 +7,33 @@ import re
 _PAGES = {"../CHANGELOG.md": "reference/changelog.md", "../CONTRIBUTING.md": "reference/contributing.md"}
 _TO_ROOT = re.compile(r"\]\((\.\./(?:CHANGELOG|CONTRIBUTING)\.md)")
 _FILE_AS_TEXT = re.compile(r"\[(?:docs/)?([\w-]+)\.md\]\(")
+# A reader of GitHub gets the theme of the browser; the site has a switch of its own.
+_PICTURE = re.compile(
+    r'^<picture>\n\s*<source media="\(prefers-color-scheme: dark\)" srcset="([^"]+)">\n'
+    r'\s*<img alt="([^"]+)" src="([^"]+)">\n</picture>$',
+    re.MULTILINE,
+)
 _FROM_ROOT = re.compile(r"\]\((?![a-z]+:|#)([^)\s]+)\)")
 
 
 def for_site(text: str) -> str:
     """Return a page of docs/ with its links to the root's pages led to the site's, and their texts without suffixes.
 
+    A picture for each theme becomes two images, of which the site's theme shows one.
+
     Example:
         >>> for_site("see [words](../CONTRIBUTING.md#words) and [hpc.md](hpc.md)")
         'see [words](reference/contributing.md#words) and [hpc](hpc.md)'
     """
-    return _without_suffix(_TO_ROOT.sub(lambda found: f"]({_PAGES[found[1]]}", text))
+    return _without_suffix(_TO_ROOT.sub(lambda found: f"]({_PAGES[found[1]]}", _PICTURE.sub(_images, text)))
+
+
+def _images(found: re.Match[str]) -> str:
+    dark, alt, light = found.groups()
+    return "\n\n".join(
+        f"```{{image}} {file}\n:alt: {alt}\n:class: {shown}\n```"
+        for file, shown in ((light, "only-light"), (dark, "only-dark"))
+    )
 
 
 def from_root(text: str) -> str:

@@ -21,6 +21,8 @@ _FOLDERS = (Path(__file__).parent / "docs", Path(__file__).parents[2] / "docs")
 _FIRST = "index.md"
 _CODE = re.compile(r"^```.*?^```|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\[([^\[\]]*)\]\((?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?\)")
+# Of a picture for each theme.
+_IMAGE = re.compile(r'<(?:source|img)\b[^>]*? (?:srcset|src)="(?![a-z]+:)([^"]+)"')
 _NOTEBOOKS = "../notebooks/"
 
 
@@ -45,8 +47,11 @@ def course_pages() -> dict[str, Path]:
 
 def relative_links(text: str) -> Iterator[str]:
     """Yield the path of each relative link and picture of a page, without its anchor; code has none."""
-    for found in _LINK.finditer(_CODE.sub("", text)):
+    without_code = _CODE.sub("", text)
+    for found in _LINK.finditer(without_code):
         yield found[2]
+    for found in _IMAGE.finditer(without_code):
+        yield found[1]
 
 
 def page_for_readers(text: str, notebooks: Collection[str]) -> str:

@@ -1,7 +1,9 @@
 """Pictures of every view, at each size and in both themes, to be compared by eye. Run by `make pictures`.
 
-Runs and clusters are recorded ones; ranks that are stopped in a cell are real. Those that `IN_DOCS` names, at the size
-`KEPT`, are written into the docs too, with as few colours as they need.
+Runs and clusters are recorded ones; ranks that are stopped in a cell, and those of the picture of cells, are real. What
+the documentation shows is written into docs/images too, in both themes, with as few colours as it needs: NAME-light.png
+and NAME-dark.png. Its charts are drawn of what was measured, which the documentation keeps. docs/images/flow.svg alone
+is drawn by hand, and follows the reader's theme by itself.
 """
 
 from __future__ import annotations
@@ -11,38 +13,31 @@ import json
 import os
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
+ROOT = HERE.parents[1]
+sys.path[:0] = [str(HERE), str(HERE.parent), str(ROOT)]
 
+import nbformat  # noqa: E402
 import recorded  # noqa: E402
 from lab import chromium, command, jupyterlab, set_theme  # noqa: E402
-from panel import ask_kernel, leave_out_tensorflow, run_cell, show_panel, start_here  # noqa: E402
+from picture_views import CELLS, KERNEL, PAGE, RAISES, TOLD, TRAINS, VIEWS, Scene  # noqa: E402
 from PIL import Image  # noqa: E402
-from told_kernel import ToldKernel, rank  # noqa: E402
+from told_kernel import ToldKernel  # noqa: E402
 
+from benchmarks import convergence, machine_learning  # noqa: E402
 from jupyter_ddl import paths  # noqa: E402
 from jupyter_ddl.runs.labels import rename  # noqa: E402
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from lab import Lab
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Locator, Page
 
-DOCS = HERE.parents[1] / "docs"
-KERNEL = "window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.id"
-PAGE = ".jp-MainAreaWidget:not(.lm-mod-hidden) .ddl-page"
-HUNG = """%%distributed
-import time
-def load_shard():
-    time.sleep(1e6)
-def wait_for_peers():
-    time.sleep(1e6)
-wait_for_peers() if rank == 0 else load_shard()"""
+DOCS = ROOT / "docs"
+IMAGES = DOCS / "images"
+THEMES = ("light", "dark")
 
 
 class Size(NamedTuple):
@@ -57,131 +52,25 @@ class Size(NamedTuple):
 KEPT = Size("1440x900", 1440, 900)
 # At 150 % the page of a screen of 1440x900 has two thirds of its pixels.
 SIZES = (Size("1024x700", 1024, 700), KEPT, Size("150", 960, 600, 1.5))
-
-
-@dataclass
-class Scene:
-    """What a view is made from: a page whose notebook has a kernel, and runs that are on disk."""
-
-    lab: Lab
-    page: Page
-    runs: dict[str, Path]
-    folder: Path
-    told: ToldKernel
-
-
-def training(scene: Scene) -> None:
-    """Ranks of two hosts while a run goes on; the run's page is in front."""
-    page, live = scene.page, scene.runs["live"].name
-    scene.lab.set_code(page, "%%distributed\nmodel.fit(x, y, batch_size=128, epochs=12)")
-    show_panel(page, more=False)
-    ranks = [rank(at, state="running", host=f"node{7 + at // 4}") for at in range(8)]
-    scene.told.tell(ranks, state="running", run=live)
-    scene.told.notice(live)
-    run_page(scene, "live")
-
-
-def start_form(scene: Scene) -> None:
-    show_panel(scene.page)
-
-
-def first_minute(scene: Scene) -> None:
-    """A cell that wants ranks where there are none."""
-    page = scene.page
-    show_panel(page, more=False)
-    scene.lab.set_code(page, "%%distributed\nprint('rank', rank, 'of', world_size)")
-    run_cell(page)
-    page.get_by_role("button", name="Start ranks and run the cell").wait_for(timeout=60_000)
-
-
-def run_page(scene: Scene, name: str = "eight") -> None:
-    show_panel(scene.page, more=False)
-    command(scene.page, "jupyter-ddl:open-run", run=scene.runs[name].name)
-    scene.page.locator(f"{PAGE} .ddl-value").first.wait_for()
-
-
-def many_ranks(scene: Scene) -> None:
-    """Training on 64 ranks."""
-    show_panel(scene.page, more=False)
-    live = scene.runs["64"].name
-    ranks = [rank(at, state="running", host=f"node{at // 8}") for at in range(64)]
-    scene.told.tell(ranks, state="running", run=live)
-    scene.told.notice(live)
-    run_page(scene, "64")
-
-
-def failed_run(scene: Scene) -> None:
-    run_page(scene, "failed")
-
-
-def compared(scene: Scene) -> None:
-    show_panel(scene.page, more=False)
-    names = [scene.runs[name].name for name in ("eight", "slower", "slowest")]
-    scene.page.evaluate(
-        "runs => window.jupyterapp.commands.execute('jupyter-ddl:compare-runs', { runs }).then(() => null)", names
-    )
-    scene.page.locator(f"{PAGE} canvas").first.wait_for()
-
-
-def whole_log(scene: Scene) -> None:
-    show_panel(scene.page, more=False)
-    command(scene.page, "jupyter-ddl:open-log", run=scene.runs["eight"].name)
-    scene.page.locator(f"{PAGE} .ddl-line").first.wait_for()
-
-
-def stacks(scene: Scene) -> None:
-    """Ranks that are stopped in a cell, at different places."""
-    page, lab = scene.page, scene.lab
-    leave_out_tensorflow(page, scene.folder)
-    ask_kernel(page, "%load_ext jupyter_ddl")
-    panel = start_here(lab, page)
-    lab.set_code(page, HUNG)
-    run_cell(page)
-    panel.locator(".ddl-cluster-running").wait_for()
-    command(page, "jupyter-ddl:stacks-of", kernel=page.evaluate(KERNEL))
-    page.locator(PAGE).get_by_text("load_shard").first.wait_for()
-
-
-def all_clusters(scene: Scene) -> None:
-    """Real ranks that wait for a cell."""
-    page, lab = scene.page, scene.lab
-    leave_out_tensorflow(page, scene.folder)
-    ask_kernel(page, "%load_ext jupyter_ddl")
-    start_here(lab, page)
-    command(page, "jupyter-ddl:all-clusters")
-    page.locator(f"{PAGE} tbody tr").first.wait_for()
-
-
-VIEWS: dict[str, Callable[[Scene], None]] = {
-    "start": start_form,
-    "first-minute": first_minute,
-    "training": training,
-    "run": run_page,
-    "failed": failed_run,
-    "compare": compared,
-    "log": whole_log,
-    "stacks": stacks,
-    "clusters": all_clusters,
-    "64": many_ranks,
-}
-# View and theme -> the picture in docs/images.
+# View -> its name in docs/images, where the documentation shows it: at the size KEPT.
 IN_DOCS = {
-    "training-light": "panel-train-light",
-    "start-light": "panel-start-light",
-    "stacks-dark": "panel-stacks-dark",
-    "compare-light": "panel-compare-light",
-    "log-light": "panel-log-light",
-    "64-dark": "panel-64-dark",
+    "training": "panel-train",
+    "start": "panel-start",
+    "stacks": "panel-stacks",
+    "compare": "panel-compare",
+    "log": "panel-log",
+    "64": "panel-64",
 }
-# Of the views, those that say what a kernel's ranks do.
-TOLD = ("training", "64")
-# Run and theme -> the picture of its dashboard in docs, as wide as a cell's output.
-DASHBOARDS = {"8": "dashboard-8-light", "64": "dashboard-64-dark", "1024": "dashboard-1024-light"}
-# Higher than any dashboard: what is out of sight is not in a picture of it.
+# The runs whose dashboards the documentation shows, by their number of ranks, as wide as a cell's output.
+DASHBOARDS = ("8", "64", "1024")
+# Higher than any dashboard, and than the cells: what is out of sight is not in a picture of it.
 DASHBOARD = Size("dashboard", 1180, 1900)
+# What is no view: cells with real ranks that train, whole dashboards, charts.
+OTHERS = ("cells", "dashboards", "charts")
 COLOURS = 255
+SELECT_CELL = "at => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = at; }"
 # Run -> the number of its cell, where that is known, and what its user calls it.
-CELLS = {
+LABELS = {
     "eight": (None, "baseline"),
     "slower": (None, "half the ranks"),
     "slowest": (None, "a quarter"),
@@ -203,7 +92,7 @@ def record_runs() -> dict[str, Path]:
         "64": recorded.record(f"{day}2T02-00-00-default-6464", 64, 40, over=False),
         "1024": recorded.record(f"{day}2T02-00-00-default-1024", 1024, 40, over=False),
     }
-    for run, (number, name) in CELLS.items():
+    for run, (number, name) in LABELS.items():
         rename(runs[run], name)
         if number is not None:
             file = runs[run] / "run.json"
@@ -213,34 +102,41 @@ def record_runs() -> dict[str, Path]:
 
 
 def take(out: Path, chosen: list[str], sizes: list[Size]) -> None:
-    """Take the pictures: out/VIEW-SIZE-THEME.png.
+    """Take the pictures: out/VIEW-SIZE-THEME.png, and docs/images of those that the documentation shows.
 
     Args:
         out: a folder, made where it is not there.
-        chosen: names of VIEWS.
-        sizes: of SIZES.
+        chosen: names of VIEWS and OTHERS.
+        sizes: of SIZES, for the views.
     """
     out.mkdir(parents=True, exist_ok=True)
+    if "charts" in chosen:
+        draw_charts()
     with tempfile.TemporaryDirectory(prefix="ddl-pictures-") as name, chromium(has_scroll_bars=True) as browser:
         folder = Path(name)
         for variable in (paths.RUNS_VARIABLE, paths.RUNTIME_VARIABLE):
             (folder / variable).mkdir(mode=0o700)
             os.environ[variable] = str(folder / variable)
-        runs = record_runs()
         with jupyterlab(folder) as lab:
+            # The runs of its cells are no part of the views' lists.
+            if "cells" in chosen:
+                _take_cells(out, lab, browser)
+            runs = record_runs()
             for size in sizes:
-                for view in chosen:
-                    _take_one(out, lab, browser, size, view, runs, folder)
-            if KEPT in sizes:
-                for name, picture in IN_DOCS.items():
-                    if name.rpartition("-")[0] in chosen:
-                        shot, _, theme = name.rpartition("-")
-                        _keep(out / f"{shot}-{KEPT.name}-{theme}.png", DOCS / "images" / f"{picture}.png")
-                if "run" in chosen:
-                    _take_dashboards(out, lab, browser, runs)
+                for view in VIEWS:
+                    if view in chosen:
+                        _take_view(out, lab, browser, size, view, runs, folder)
+            if "dashboards" in chosen:
+                _take_dashboards(out, lab, browser, runs)
 
 
-def _take_one(
+def draw_charts() -> None:
+    """Draw the documentation's charts of the figures that it keeps."""
+    convergence.draw(json.loads((DOCS / "auto-convergence.json").read_text()), IMAGES)
+    machine_learning.draw(machine_learning.outcomes_of((DOCS / "ml.md").read_text()), IMAGES)
+
+
+def _take_view(
     out: Path, lab: Lab, browser: Browser, size: Size, view: str, runs: dict[str, Path], folder: Path
 ) -> None:
     viewport = {"width": size.width, "height": size.height}
@@ -251,12 +147,8 @@ def _take_one(
     lab.wait_until_idle(page)
     with ToldKernel(lab, page.evaluate(KERNEL) if view in TOLD else "elsewhere") as told:
         VIEWS[view](Scene(lab, page, runs, folder, told))
-        for dark in (False, True):
-            set_theme(page, dark=dark)
-            # Charts are drawn in the next frames.
-            page.wait_for_timeout(500)
-            page.screenshot(path=out / f"{view}-{size.name}-{'dark' if dark else 'light'}.png")
-    set_theme(page, dark=False)
+        kept = IN_DOCS.get(view) if size == KEPT else None
+        _take_both(page, page, out / f"{view}-{size.name}", kept)
     lab.interrupt_kernels()
     context.close()
     lab.end_kernels()
@@ -267,16 +159,58 @@ def _take_dashboards(out: Path, lab: Lab, browser: Browser, runs: dict[str, Path
     page = browser.new_page(viewport={"width": DASHBOARD.width, "height": DASHBOARD.height})
     lab.write("dashboard.ipynb", "1")
     lab.open(page, "dashboard.ipynb")
-    for run, picture in DASHBOARDS.items():
-        set_theme(page, dark=picture.endswith("dark"))
+    for run in DASHBOARDS:
         command(page, "jupyter-ddl:open-run", run=runs[run].name)
         page.locator(f"{PAGE} .ddl-value").first.wait_for()
         page.wait_for_timeout(1500)
-        page.locator(f"{PAGE} .ddl-dashboard").screenshot(path=out / f"{picture}.png")
-        _keep(out / f"{picture}.png", DOCS / f"{picture}.png")
-    set_theme(page, dark=False)
+        _take_both(page, page.locator(f"{PAGE} .ddl-dashboard"), out / f"dashboard-{run}", f"dashboard-{run}")
     page.close()
     lab.end_kernels()
+
+
+def _take_cells(out: Path, lab: Lab, browser: Browser) -> None:
+    """Take a notebook whose cells train on two real ranks, fail on one of them, and run again."""
+    page = browser.new_page(viewport={"width": DASHBOARD.width, "height": DASHBOARD.height})
+    lab.write("cells.ipynb", *CELLS)
+    lab.open(page, "cells.ipynb")
+    command(page, "application:toggle-left-area")
+    for cell in range(len(CELLS)):
+        lab.wait_until_idle(page)
+        page.evaluate(SELECT_CELL, cell)
+        # A cell that raises must not keep the next from running, as it would where all are run.
+        page.evaluate("window.jupyterapp.commands.execute('notebook:run-cell').then(() => null)")
+        lab.wait_until_ended(page)
+        if cell == TRAINS:
+            # Of the dashboard what matters is at its top; its own picture has all of it.
+            command(page, "notebook:enable-output-scrolling")
+    page.evaluate(SELECT_CELL, 0)
+    lab.save(page)
+    outputs = [cell.outputs for cell in nbformat.read(lab.folder / "cells.ipynb", as_version=4).cells]
+    failed = [at for at, those in enumerate(outputs) if any(output.output_type == "error" for output in those)]
+    assert failed == [RAISES], outputs
+    _take_both(page, page.locator(".jp-WindowedPanel-viewport"), out / "cells", "cells")
+    page.close()
+    lab.end_kernels()
+
+
+def _take_both(page: Page, of: Page | Locator, out: Path, kept: str | None) -> None:
+    """Take a picture in both themes.
+
+    Args:
+        page: whose theme is set; it is light afterwards.
+        of: the page, or an element of it.
+        out: the pictures' files, without -THEME.png.
+        kept: their name in docs/images, or None.
+    """
+    for theme in THEMES:
+        set_theme(page, dark=theme == "dark")
+        # Charts are drawn in the next frames.
+        page.wait_for_timeout(500)
+        taken = out.with_name(f"{out.name}-{theme}.png")
+        of.screenshot(path=taken)
+        if kept is not None:
+            _keep(taken, IMAGES / f"{kept}-{theme}.png")
+    set_theme(page, dark=False)
 
 
 def _keep(taken: Path, kept: Path) -> None:
@@ -291,7 +225,7 @@ def _keep(taken: Path, kept: Path) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("out", type=Path)
-    parser.add_argument("--views", nargs="*", default=list(VIEWS), choices=VIEWS)
+    parser.add_argument("--views", nargs="*", default=[*VIEWS, *OTHERS], choices=[*VIEWS, *OTHERS])
     parser.add_argument("--sizes", nargs="*", default=[size.name for size in SIZES])
     given = parser.parse_args()
     take(given.out, given.views, [size for size in SIZES if size.name in given.sizes])
