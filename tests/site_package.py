@@ -11,20 +11,24 @@ if TYPE_CHECKING:
 # As an administrator would write it over mpi4py: sums that can be given up, and what gradients go through.
 MODULE = """
 import threading
-import time
 
 import numpy as np
 from mpi4py import MPI
 
 class Sums:
     def __init__(self, world):
+        # What was given up is still under way: sums after it take another communicator, on which the ranks agree.
+        self.agreed = world.communicator.Dup()
         self.communicator = world.communicator.Dup()
+        self.is_given_up = False
         self.released = threading.Event()
         self.turns, self.count = [], 0
 
     def begin_cell(self, turn):
         self.turns.append(turn.on_subset)
         self.released.clear()
+        if not turn.on_subset and self.agreed.allreduce(self.is_given_up, MPI.LOR):
+            self.communicator, self.is_given_up = self.agreed.Dup(), False
 
     def end_cell(self):
         pass
@@ -42,13 +46,7 @@ class Sums:
         return self.count
 
     def sum(self, value):
-        self.count += 1
-        mine, total = np.array([value], "d"), np.zeros(1)
-        request = self.communicator.Iallreduce(mine, total)
-        while not request.Test():
-            if self.released.wait(0.01):
-                raise RuntimeError("the sum was given up")
-        return total[0]
+        return self.allreduce(np.array([value], "d"))[0]
 
     def rank(self):
         return self.communicator.rank
@@ -62,6 +60,7 @@ class Sums:
         request = self.communicator.Iallreduce(np.ascontiguousarray(array), total)
         while not request.Test():
             if self.released.wait(0.001):
+                self.is_given_up = True
                 raise RuntimeError("the sum was given up")
         return total
 

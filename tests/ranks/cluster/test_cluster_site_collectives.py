@@ -32,6 +32,8 @@ def test_a_rank_that_waits_in_a_sites_own_collective_is_released(package: Path) 
             session.run("if rank == 1:\n    raise ValueError('alone')\nsite_comm.sums.sum(1)", timeout_s=60)
         assert [(one.rank, one.name) for one in raised.value.failures] == [(1, "ValueError")]
         assert [ready.pid for ready in session.ranks] == pids
+        again = session.run("float(site_comm.sums.sum(rank + 1))", timeout_s=60)
+        assert [one.value for one in again.ranks.values()] == ["3.0"] * 2, "mixed with what was given up"
         assert session.run("site_comm.sums.turns[-1]", ranks=[0]).ranks[0].value == "True"
 
 
