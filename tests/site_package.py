@@ -17,18 +17,20 @@ from mpi4py import MPI
 
 class Sums:
     def __init__(self, world):
-        # What was given up is still under way: sums after it take another communicator, on which the ranks agree.
+        # A sum that a release or an interrupt ends is still under way: those after it take another communicator.
         self.agreed = world.communicator.Dup()
         self.communicator = world.communicator.Dup()
-        self.is_given_up = False
+        self.request, self.is_under_way, self.given_up = None, False, []
         self.released = threading.Event()
         self.turns, self.count = [], 0
 
     def begin_cell(self, turn):
         self.turns.append(turn.on_subset)
         self.released.clear()
-        if not turn.on_subset and self.agreed.allreduce(self.is_given_up, MPI.LOR):
-            self.communicator, self.is_given_up = self.agreed.Dup(), False
+        if not turn.on_subset and self.agreed.allreduce(self.is_under_way, MPI.LOR):
+            # MPI may yet write into the arrays of the one that was given up.
+            self.given_up.append(self.request)
+            self.communicator, self.is_under_way = self.agreed.Dup(), False
 
     def end_cell(self):
         pass
@@ -55,13 +57,13 @@ class Sums:
         return self.communicator.size
 
     def allreduce(self, array):
-        self.count += 1
+        self.count, self.is_under_way = self.count + 1, True
         total = np.empty_like(array)
-        request = self.communicator.Iallreduce(np.ascontiguousarray(array), total)
-        while not request.Test():
+        self.request = self.communicator.Iallreduce(np.ascontiguousarray(array), total)
+        while not self.request.Test():
             if self.released.wait(0.001):
-                self.is_given_up = True
                 raise RuntimeError("the sum was given up")
+        self.is_under_way = False
         return total
 
     def broadcast(self, array, root):

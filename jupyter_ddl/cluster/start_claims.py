@@ -134,8 +134,8 @@ def _written(folder: Path, claim: Claim) -> Iterator[None]:
             with suppress(OSError):
                 files.lock(file)
             record = {"place": claim.place, "shown": claim.shown, "process": process_identity.own()}
-            file.write(json.dumps(record).encode())
-            file.flush()
+            # Past the file's buffer, which its closing would try to write again on a full disk.
+            os.write(file.fileno(), json.dumps(record).encode())
         except OSError as error:
             with suppress(OSError):
                 path.unlink()

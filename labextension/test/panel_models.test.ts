@@ -341,6 +341,28 @@ describe('LogWindow', () => {
     expect([await log.forward(), log.length, log.line(1)?.text]).toEqual([0, 2, 'line 1']);
   });
 
+  it('holds lines above the place of a jump, though what it overtook is still being read', async () => {
+    const read = reading(60_000);
+    let goOn = (): void => undefined;
+    let isHeld = false;
+    const log = new LogWindow(async (place) => {
+      if (isHeld) {
+        isHeld = false;
+        await new Promise<void>((resolve) => (goOn = resolve));
+      }
+      return read(place);
+    });
+    await log.jump('end');
+    isHeld = true;
+    const overtaken = log.backward();
+    await log.jump({ share: 0.5 });
+    expect(await log.backward()).toBe(PAGE);
+    goOn();
+    expect(await overtaken).toBeNull();
+    expect([log.line(0)?.text, log.length]).toEqual(['line 29000', 2 * PAGE]);
+    expect(await log.forward()).toBe(0);
+  });
+
   it('a later jump overtakes an earlier one', async () => {
     const waiting: (() => void)[] = [];
     const read = reading(100_000);

@@ -88,8 +88,14 @@ class FirefoxPage:
         one = f"document.querySelector({json.dumps(selector)})"
         self.wait_for(f"{one} !== null")
         self.ask(f"void {one}.scrollIntoView({{ block: 'nearest' }})")
+        # Once it has stood still for two frames: what the page loads meanwhile moves it.
         rect = f"{one}?.getBoundingClientRect()"
-        box = self.wait_for(f"(box => box?.width ? [box.x + box.width / 2, box.y + box.height / 2] : null)({rect})")
+        middle = f"(box => box?.width ? [box.x + box.width / 2, box.y + box.height / 2] : null)({rect})"
+        frames = "await new Promise(next => requestAnimationFrame(() => requestAnimationFrame(next)))"
+        box = self.wait_for(
+            f"(async () => {{ const before = {middle}; {frames}; const after = {middle}; "
+            "return `${before}` === `${after}` ? after : null; })()"
+        )
         at = {"type": "pointerMove", "x": round(box[0]), "y": round(box[1])}
         actions = [at, {"type": "pointerDown", "button": 0}, {"type": "pointerUp", "button": 0}]
         self._act({"type": "pointer", "id": "mouse", "actions": actions})

@@ -57,7 +57,8 @@ export class LogWindow {
   private unfinished: readonly LogLine[] = [];
   private pages: Page[] = [];
   private generation = 0;
-  private isReading = false;
+  /** The generation whose lines are being read; -1 where none are. */
+  private reading = -1;
 
   /** @param looked called with the share of the log that has been looked at, where a filter leaves lines out. */
   constructor(
@@ -212,14 +213,18 @@ export class LogWindow {
   }
 
   private async exclusively(act: (generation: number) => Promise<number | null>): Promise<number | null> {
-    if (this.isReading) {
+    const { generation } = this;
+    // What a jump has overtaken may still be read, and counts no more.
+    if (this.reading === generation) {
       return null;
     }
-    this.isReading = true;
+    this.reading = generation;
     try {
-      return await act(this.generation);
+      return await act(generation);
     } finally {
-      this.isReading = false;
+      if (this.reading === generation) {
+        this.reading = -1;
+      }
     }
   }
 }
