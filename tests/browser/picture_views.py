@@ -64,7 +64,7 @@ class Scene:
 
 
 def training(scene: Scene) -> None:
-    """Ranks of two hosts while a run goes on; the run's page is in front."""
+    """Ranks of two hosts during a run; the run's page is in front."""
     page, live = scene.page, scene.runs["live"].name
     scene.lab.set_code(page, "%%distributed\nmodel.fit(x, y, batch_size=128, epochs=12)")
     show_panel(page, more=False)

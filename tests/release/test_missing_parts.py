@@ -21,7 +21,7 @@ IMPORTS = {"tensorflow": "tensorflow>=2.16", "keras": "keras>=3", "torch": "torc
 PROGRAM = Path(__file__).with_name("kernel_cells.py")
 NOTEBOOK_S = 900
 START = ("%load_ext jupyter_ddl", "%ddl start -n 2 --standby never")
-# Its imports of Keras and Horovod are ours; that these are missing is told at the cell's own line.
+# Its imports of Keras and Horovod are ours; that these are missing is reported at the cell's own line.
 OURS = "%%distributed\nimport jupyter_ddl.keras as hvd"
 FIT = """%%distributed --auto
 import keras, numpy as np
