@@ -34,13 +34,26 @@ class _Rank:
         input_s: the part of it spent waiting for the batch.
         slow_steps: how many consecutive steps were slower than the others'.
         slow_s: how long these took.
+        more_input_s: how much longer than the others it waited for input in these.
+        more_compute_s: how much longer than the others it computed in these.
     """
 
     own_s: float = 0.0
     input_s: float = 0.0
     slow_steps: int = 0
     slow_s: float = 0.0
+    more_input_s: float = 0.0
+    more_compute_s: float = 0.0
     is_marked: bool = False
+
+    @property
+    def compute_s(self) -> float:
+        """The part of a step without the exchange that is not spent waiting for the batch."""
+        return self.own_s - self.input_s
+
+    def forget_slow(self) -> None:
+        """Begin to count slow steps again."""
+        self.slow_steps, self.slow_s, self.more_input_s, self.more_compute_s = 0, 0.0, 0.0, 0.0
 
 
 class Stragglers:
@@ -49,11 +62,12 @@ class Stragglers:
     A rank is a straggler when its steps without the exchange have taken more than 1.2 times the ranks' median for 10
     steps and for 5 s, and until they take less than 1.1 times. The median is the lower one of two: with the mean of the
     two, a rank that takes 1.4 times the other's time would be none. So at most one of two ranks is a straggler.
+    What it spends them on is said of all these steps: a single sample may hold one that compiles a function.
     """
 
     def __init__(self) -> None:
         self._ranks: dict[int, _Rank] = {}
-        self._usual_s = 0.0
+        self._usual_s = self._usual_input_s = self._usual_compute_s = 0.0
         self._until_sorted = 0
 
     def handle(self, sample: MetricsSample) -> StragglerMarked | None:
@@ -65,10 +79,10 @@ class Stragglers:
             return None
         rank = self._ranks.setdefault(sample.rank, _Rank())
         rank.own_s, rank.input_s = max(0.0, own_s), input_s
-        usual_s = self._median_s()
-        if len(self._ranks) < 2 or usual_s <= 0:
+        self._update_medians()
+        if len(self._ranks) < 2 or self._usual_s <= 0:
             return None
-        ratio = rank.own_s / usual_s
+        ratio = rank.own_s / self._usual_s
         self._note(rank, ratio, sample.steps, sample.step_s)
         if rank.is_marked:
             return self._mark(sample, sample.rank, is_straggler=False) if ratio < RATIO_OFF else None
@@ -76,7 +90,7 @@ class Stragglers:
             return None
         # A marked rank may have become the fast one without an event yet: it comes first.
         past = next(
-            (key for key, one in self._ranks.items() if one.is_marked and one.own_s < RATIO_OFF * usual_s), None
+            (key for key, one in self._ranks.items() if one.is_marked and one.own_s < RATIO_OFF * self._usual_s), None
         )
         if past is not None:
             return self._mark(sample, past, is_straggler=False)
@@ -87,32 +101,30 @@ class Stragglers:
         if ratio > RATIO:
             rank.slow_steps += steps
             rank.slow_s += steps * step_s
-        elif ratio < RATIO_OFF:
-            rank.slow_steps, rank.slow_s = 0, 0.0
+            rank.more_input_s += steps * (rank.input_s - self._usual_input_s)
+            rank.more_compute_s += steps * (rank.compute_s - self._usual_compute_s)
+        elif ratio < RATIO_OFF and not rank.is_marked:
+            rank.forget_slow()
 
     def _mark(self, sample: MetricsSample, number: int, *, is_straggler: bool) -> StragglerMarked:
         rank = self._ranks[number]
+        spends_on: Literal["compute", "input"] = "input" if rank.more_input_s > rank.more_compute_s else "compute"
         rank.is_marked = is_straggler
         if not is_straggler:
-            rank.slow_steps, rank.slow_s = 0, 0.0
+            rank.forget_slow()
         ratio = round(rank.own_s / self._usual_s, 2)
-        return StragglerMarked(sample.run, number, sample.at_s, is_straggler, ratio, self._spends_on(rank))
+        return StragglerMarked(sample.run, number, sample.at_s, is_straggler, ratio, spends_on)
 
-    def _median_s(self) -> float:
-        """Return the median of the ranks' own times, as it was at most a sixteenth of their samples ago.
+    def _update_medians(self) -> None:
+        """Sort the ranks' times, unless that was done less than a sixteenth of their samples ago.
 
         Sorting a thousand ranks at each of their samples would cost a kernel a tenth of its core.
         """
         self._until_sorted -= 1
-        if self._until_sorted < 0:
-            self._usual_s = median_low(rank.own_s for rank in self._ranks.values())
-            self._until_sorted = len(self._ranks) // 16
-        return self._usual_s
-
-    def _spends_on(self, rank: _Rank) -> Literal["compute", "input"]:
-        """Return the cause of the delay: the part of the step that exceeds the median more."""
-        usual_input_s = median_low(other.input_s for other in self._ranks.values())
-        usual_compute_s = median_low(other.own_s - other.input_s for other in self._ranks.values())
-        more_input_s = rank.input_s - usual_input_s
-        more_compute_s = rank.own_s - rank.input_s - usual_compute_s
-        return "input" if more_input_s > more_compute_s else "compute"
+        if self._until_sorted >= 0:
+            return
+        ranks = self._ranks.values()
+        self._usual_s = median_low(rank.own_s for rank in ranks)
+        self._usual_input_s = median_low(rank.input_s for rank in ranks)
+        self._usual_compute_s = median_low(rank.compute_s for rank in ranks)
+        self._until_sorted = len(self._ranks) // 16

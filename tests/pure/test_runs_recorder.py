@@ -132,6 +132,13 @@ def test_a_rank_that_is_slow_for_five_seconds_is_marked_and_then_no_more(input_s
     assert (told[0].ratio, told[0].spends_on) == (3.0, spends_on)
 
 
+def test_a_straggler_spends_its_time_on_what_most_of_it_went_to_and_not_on_what_its_last_sample_shows() -> None:
+    stragglers = Stragglers()
+    waits, computes = sample(1, 0.09, 0.07), sample(1, 0.06, 0.001)
+    marks = [stragglers.handle(one) for mine in (waits, computes) for one in (sample(0, 0.02), mine)]
+    assert [(mark.rank, mark.spends_on) for mark in marks if mark is not None] == [(1, "input")]
+
+
 def test_one_rank_of_two_that_takes_a_quarter_longer_is_a_straggler() -> None:
     stragglers = Stragglers()
     marks = [stragglers.handle(sample(rank, own_s)) for _ in range(3) for rank, own_s in ((0, 0.04), (1, 0.05))]

@@ -174,7 +174,7 @@ def held_up(ranks: Callable[[int], Session]) -> object:
     """
     with pytest.MonkeyPatch.context() as patch:
         # A fraction of what users wait for.
-        patch.setattr(stragglers, "SECONDS", 1.0)
+        patch.setattr(stragglers, "SECONDS", 2.0)
         return ranks(2).run(FIT.format(sleep="0.15 if rank == 1 else 0", steps=14), sample_every_s=0.5)
 
 
