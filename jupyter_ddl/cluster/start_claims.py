@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,7 +33,9 @@ from jupyter_ddl.host.private_folders import private_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
+    from jupyter_ddl.cluster.spec import ClusterSpec
     from jupyter_ddl.launch.profiles.limits import Allowed
 
 _COUNTING = "counting.lock"
@@ -66,6 +68,21 @@ def of_job(name: str) -> Claim:
 def of_script(path: str) -> Claim:
     """Return the claim of a script that runs from this process."""
     return Claim(secrets.token_hex(8), f"{Path(path).name} (script of pid {os.getpid()})")
+
+
+def claimed_start(spec: ClusterSpec, *, keeps_place: bool = False) -> AbstractContextManager[None]:
+    """Count a start of a cluster's ranks while the block runs, after a check that it is allowed.
+
+    Args:
+        spec: which ranks; a job that brings them is counted by its scheduler.
+        keeps_place: they take the place of ranks that ran until now, which is not checked again.
+
+    Raises:
+        as `claimed`.
+    """
+    if spec.served is not None:
+        return nullcontext()
+    return claimed(None if keeps_place else spec.allowed, of_cluster(spec.name))
 
 
 def running() -> dict[str, str]:

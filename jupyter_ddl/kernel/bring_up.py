@@ -5,10 +5,9 @@ Runs on: kernel.
 
 from __future__ import annotations
 
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.cluster import start_claims
 from jupyter_ddl.cluster.lifecycle import start_cancelled
 from jupyter_ddl.errors import DdlError
 from jupyter_ddl.host.threads import described
@@ -41,13 +40,10 @@ def bring_up(lifecycle: ClusterLifecycle, attempt: Attempt, launch: Launch, step
         InvalidInput: a cluster of that name runs, or one that uses a device of this one.
         HostUnfit: no rank can start on this host.
     """
-    # A restart keeps its place among the user's clusters. A job that brings them is counted by its scheduler.
-    is_job = attempt.spec.served is not None
-    with nullcontext() if is_job else start_claims.claimed(None, start_claims.of_cluster(attempt.spec.name)):
-        lifecycle.finish_ending(attempt.ending)
-        if attempt.given_up.is_set():
-            raise start_cancelled()
-        incarnation = Incarnation.of(launch(attempt.spec, step, attempt.given_up), lifecycle)
+    lifecycle.finish_ending(attempt.ending)
+    if attempt.given_up.is_set():
+        raise start_cancelled()
+    incarnation = Incarnation.of(launch(attempt.spec, step, attempt.given_up), lifecycle)
     if not lifecycle.adopt(attempt, incarnation):
         incarnation.end()
         raise start_cancelled()

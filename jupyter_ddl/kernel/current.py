@@ -13,7 +13,7 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.cluster import start_claims, submission
+from jupyter_ddl.cluster import submission
 from jupyter_ddl.cluster.planning import plan
 from jupyter_ddl.cluster.submission import wanted_of
 from jupyter_ddl.kernel import exported
@@ -140,9 +140,7 @@ def start(
     if allowed is not None and job is not None:
         allowed = replace(allowed, idle_stop=None)
     spec = plan(*given_first, keep_variables=keep_variables, allowed=allowed)
-    # Until the cluster's lease is there, which counts from then on.
-    with start_claims.claimed(spec.allowed, start_claims.of_cluster(spec.name)):
-        return _sessions.start(spec, progress, rebuild=checked_rebuild(rebuild))
+    return _sessions.start(spec, progress, rebuild=checked_rebuild(rebuild))
 
 
 def attach(name: str = "default", progress: Callable[[str], None] = lambda _: None) -> Session:

@@ -12,6 +12,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
+from jupyter_ddl.cluster.start_claims import claimed_start
 from jupyter_ddl.errors import ClusterLost, DdlError, SetupFailed
 from jupyter_ddl.host.threads import Supervised, described
 from jupyter_ddl.kernel.bring_up import bring_up
@@ -67,7 +68,8 @@ class Rebuilder:
         step: Callable[[str], None] = partial(lifecycle.note_step, attempt)
         try:
             step("ending what is left of the old ranks")
-            bring_up(lifecycle, attempt, self._launch, step)
+            with claimed_start(attempt.spec, keeps_place=True):
+                bring_up(lifecycle, attempt, self._launch, step)
             seconds = time.monotonic() - began_s
             replayed = self._cells.replay(step)
         except (ClusterLost, SetupFailed) as error:

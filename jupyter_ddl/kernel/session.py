@@ -17,6 +17,7 @@ from jupyter_ddl.cluster.occupancy import check_free
 from jupyter_ddl.cluster.planning import replanned
 from jupyter_ddl.cluster.rank_profiles import HZ, SECONDS
 from jupyter_ddl.cluster.standby import is_possible
+from jupyter_ddl.cluster.start_claims import claimed_start
 from jupyter_ddl.cluster.starting import start
 from jupyter_ddl.cluster.task_link import TaskLink
 from jupyter_ddl.errors import InvalidInput
@@ -102,7 +103,8 @@ class Session:
             InvalidInput: an argument breaks a rule.
             ClusterStartFailed: a rank did not come up.
         """
-        with starting(self._lifecycle, self._lifecycle.snapshot().spec, "start", progress) as (attempt, step):
+        spec = self._lifecycle.snapshot().spec
+        with claimed_start(spec), starting(self._lifecycle, spec, "start", progress) as (attempt, step):
             step(attempt.spec.note)
             bring_up(self._lifecycle, attempt, self._launch, step)
 
@@ -411,10 +413,13 @@ class Session:
         old = self._cluster.spec
         new = replanned(old, other)
         # Before the old ranks end: where `start` refused after that, no ranks would be left.
-        check_free(new, old if self._ranks.runs.lost is None else None)
+        are_there = self._ranks.runs.lost is None
+        check_free(new, old if are_there else None)
         if rebuild is not None:
             self._lifecycle.replaces_lost, self._lifecycle.shrinks = bool(rebuild), rebuild == SHRINK
-        with starting(self._lifecycle, new, "restart", progress) as (attempt, step):
+        # Another start may have the place of ranks that are gone.
+        counted = claimed_start(new, keeps_place=are_there)
+        with counted, starting(self._lifecycle, new, "restart", progress) as (attempt, step):
             step("ending the ranks")
             bring_up(self._lifecycle, attempt, self._launch, step)
             replayed = self._setup_cells.replay(step).strip()

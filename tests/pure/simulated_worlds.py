@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from jupyter_ddl.cluster.simulated_steps import Program
+    from jupyter_ddl.cluster.spec import ClusterSpec
     from jupyter_ddl.protocol.rank_life import RankLost
     from jupyter_ddl.protocol.requests import Request
 
@@ -67,9 +68,10 @@ class Worlds:
     Args:
         programs: of each world, one a rank; starts after the last one get the last one's.
         rebuild: as `Session`'s.
+        spec: of the cluster, but for the number of ranks.
     """
 
-    def __init__(self, *programs: Iterable[Program], rebuild: bool = True) -> None:
+    def __init__(self, *programs: Iterable[Program], rebuild: bool = True, spec: ClusterSpec = SPEC) -> None:
         self._programs = [tuple(world) for world in programs]
         self.clusters: list[SimulatedCluster] = []
         # Called at the beginning of each later start, in its thread.
@@ -79,8 +81,7 @@ class Worlds:
         self.view = View()
         observers = Observers()
         observers.add(lambda _: self._note_step())
-        spec = replace(SPEC, n=len(self._programs[0]))
-        self.session = Session(spec, observers, rebuild=rebuild, launch=self._launch)
+        self.session = Session(replace(spec, n=len(self._programs[0])), observers, rebuild=rebuild, launch=self._launch)
         self.session.start(lambda _: None)
         self.steps.clear()
 
@@ -102,14 +103,15 @@ class Worlds:
         """Schedule what is done while a cell runs, by the clock of the newest ranks."""
         self.now.clock.after(seconds, do)
 
-    def _launch(self, _spec: Any, step: Callable[[str], None], given_up: threading.Event) -> Any:
+    def _launch(self, spec: ClusterSpec, step: Callable[[str], None], given_up: threading.Event) -> Any:
         assert all(cluster.lost is not None for cluster in self.clusters), "ranks are started while others live"
-        step(f"starting {_spec.n} ranks")
+        step(f"starting {spec.n} ranks")
         if self.clusters:
             self.on_launch(given_up)
         number = len(self.clusters)
         programs = self._programs[min(number, len(self._programs) - 1)]
         self.clusters.append(SimulatedCluster(*programs, number=number + 1))
+        self.now.spec = replace(spec, n=len(programs), note="")
         return self.now
 
     def _note_step(self) -> None:

@@ -15,22 +15,18 @@ import sys
 import threading
 import time
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from own_clusters import SPEC, running
+from own_clusters import running
 
 import jupyter_ddl
 from jupyter_ddl import paths
 from jupyter_ddl.cli import main
 from jupyter_ddl.cluster import registry, start_claims
-from jupyter_ddl.cluster.spec import ClusterSpec, Served
 from jupyter_ddl.cluster.start_claims import claimed, of_cluster, of_job, of_script
-from jupyter_ddl.errors import ClusterStartFailed, FolderNotWritable, InvalidInput
+from jupyter_ddl.errors import FolderNotWritable, InvalidInput
 from jupyter_ddl.host import files
-from jupyter_ddl.kernel.bring_up import bring_up
 from jupyter_ddl.launch.profiles.limits import Allowed
 from jupyter_ddl.launch.profiles.reading import read_profiles
 from jupyter_ddl.protocol.codec import as_json
@@ -232,34 +228,6 @@ def test_of_two_processes_that_start_at_one_moment_one_begins() -> None:
         told = sorted((line_of(one), line_of(two)))
         assert told[1] == "began"
         assert re.search(r"at most 1 cluster of a user at a time\. Received: one more; running: (a|b\.py) \(", told[0])
-
-
-def test_a_restart_claims_its_place_before_the_ranks_end() -> None:
-    steps: list[str] = []
-
-    def step(name: str, shown: str | None) -> None:
-        if shown is None:
-            assert claim_files() == []
-        else:
-            with pytest.raises(InvalidInput, match=refused(shown)), claimed(ONE, of_cluster("b")):
-                pass
-        steps.append(name)
-
-    def bring(spec: ClusterSpec, shown: str | None) -> None:
-        def launch(*_: object) -> Any:
-            step("start", shown)
-            raise ClusterStartFailed("no rank came up")
-
-        lifecycle: Any = SimpleNamespace(finish_ending=lambda _: step("end", shown))
-        attempt: Any = SimpleNamespace(spec=spec, ending=None, given_up=threading.Event())
-        with pytest.raises(ClusterStartFailed, match="no rank came up"):
-            bring_up(lifecycle, attempt, launch, print)
-
-    bring(SPEC, "good (starting)")
-    # The scheduler counts a job.
-    bring(replace(SPEC, served=Served("slurm", "12", "folder", "login", rebuild=True)), None)
-    assert steps == ["end", "start"] * 2
-    assert claim_files() == []
 
 
 def test_the_claim_of_a_killed_process_counts_no_more_and_is_removed() -> None:
