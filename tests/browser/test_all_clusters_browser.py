@@ -46,6 +46,7 @@ def lab() -> Iterator[Lab]:
         yield running
 
 
+@pytest.mark.slow
 def test_all_clusters_are_listed_sorted_and_stopped(lab: Lab, page: Page, tmp_path: Path) -> None:
     lab.write("shared.ipynb", "1")
     lab.open(page, "shared.ipynb")

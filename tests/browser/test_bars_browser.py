@@ -76,7 +76,9 @@ def wide_browser(browser: Browser) -> Iterator[Browser]:
     running.close()
 
 
-@pytest.fixture(scope="module", params=SAID)
+@pytest.fixture(
+    scope="module", params=[pytest.param(name, marks=() if name == "de_DE" else pytest.mark.slow) for name in SAID]
+)
 def spoken(needed: None, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spoken]:
     if request.param == "en":
         yield Spoken(request.param, request.getfixturevalue("lab"))

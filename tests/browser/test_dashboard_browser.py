@@ -282,6 +282,7 @@ def test_lines_that_come_after_a_key_do_not_scroll_against_it(lab: Lab, page: Pa
     assert page.get_by_role("checkbox", name="follow").is_checked()
 
 
+@pytest.mark.slow
 def test_a_full_log_loses_as_many_lines_as_come_and_does_not_scroll(lab: Lab, page: Page) -> None:
     # Of 256 lines a second the page keeps 50,000, and drops the oldest by the two thousand.
     show(lab, page, live(ranks=64, seconds=2000, past=820, pace_s=0.25))

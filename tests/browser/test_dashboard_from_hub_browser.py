@@ -62,6 +62,7 @@ def see_the_end(page: Page) -> None:
     assert page.evaluate(IS_ABOVE)
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 @pytest.mark.parametrize("module", MODULES)
 def test_a_second_tab_a_reload_and_a_notebook_without_a_kernel_show_the_run(

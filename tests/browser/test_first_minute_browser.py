@@ -133,6 +133,7 @@ def test_old_runs_and_no_notebook_lead_to_the_example_too(fresh: Lab, page: Page
     expect(offer).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_a_cell_that_is_run_while_the_ranks_start_trains_when_they_are_there(
     fresh: Lab, page: Page, tmp_path: Path
 ) -> None:
@@ -153,6 +154,7 @@ def test_a_cell_that_is_run_while_the_ranks_start_trains_when_they_are_there(
     wait_until_trained(page)
 
 
+@pytest.mark.slow
 def test_a_whole_notebook_that_was_started_from_the_panel_runs_again_in_nbconvert(
     fresh: Lab, page: Page, tmp_path: Path
 ) -> None:

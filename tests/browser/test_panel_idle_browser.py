@@ -6,6 +6,7 @@ import re
 import time
 from typing import TYPE_CHECKING
 
+import pytest
 from panel import START_MS, ask_kernel, leave_out_tensorflow, run_cell, show_panel
 from playwright.sync_api import expect
 from told_kernel import ToldKernel, rank
@@ -80,6 +81,7 @@ lock = threading.Lock()
 print('defined')"""
 
 
+@pytest.mark.slow
 def test_the_button_brings_back_what_cells_defined_and_the_cell_says_what_is_missing(
     lab: Lab, notebook: Page, tmp_path: Path
 ) -> None:

@@ -289,6 +289,7 @@ def test_hosts_are_folded_by_keys(lab: Lab, page: Page) -> None:
         assert not page.evaluate("document.activeElement.closest('.ddl-rank-list') !== null")
 
 
+@pytest.mark.slow
 def test_pages_come_back_as_they_were(lab: Lab, page: Page) -> None:
     of_log = recorded.record("2026-11-11T02-00-00-default-baac", 2, 5)
     bare = recorded.record("2026-11-10T02-00-00-default-ba4e", 2, 0)

@@ -9,6 +9,7 @@ import os
 import re
 from typing import TYPE_CHECKING
 
+import pytest
 from conftest import own_page
 from lab import jupyterlab
 from panel import ask_kernel, choose_of_ranks, run_cell, show_panel
@@ -79,6 +80,7 @@ def test_a_job_that_waits_shows_its_place_in_the_queue_and_a_press_ends_it(
     expect(panel.get_by_role("button", name="Start ranks")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_job_whose_wait_was_interrupted_stays_in_the_list_and_is_attached_to_and_ended_there(
     browser: Browser, tmp_path: Path
 ) -> None:

@@ -66,7 +66,7 @@ performance.mark = (name, ...more) => {
 """
 
 
-@pytest.mark.parametrize("is_there", [True, False])
+@pytest.mark.parametrize("is_there", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_the_hub_is_asked_once_however_often_the_output_changes(lab: Lab, page: Page, is_there: bool) -> None:
     asked: list[str] = []
 
@@ -122,6 +122,7 @@ def test_a_run_that_no_server_and_no_kernel_has_says_so(lab: Lab, page: Page) ->
     assert "Error displaying" not in page.locator(".jp-Notebook").inner_text()
 
 
+@pytest.mark.slow
 def test_a_page_that_is_older_than_the_panel_says_so(lab: Lab, page: Page) -> None:
     lab.write("older.ipynb", CODE.format(first=IS_THERE))
     lab.open(page, "older.ipynb")

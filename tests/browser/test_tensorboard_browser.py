@@ -71,6 +71,7 @@ def below(needed: None) -> Iterator[Lab]:
         yield running
 
 
+@pytest.mark.slow
 def test_below_another_base_url(browser: Browser, below: Lab) -> None:
     run = recorded.record("2026-11-13T02-00-00-board-91c3", 2, 30)
     context = browser.new_context(viewport={"width": 1400, "height": 1200})

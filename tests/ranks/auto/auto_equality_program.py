@@ -1,7 +1,7 @@
 """Programs of tests/auto_programs on all ranks with `jupyter_ddl.auto(batch="global")`, against one process.
 
 Run by `mpiexec -n N python auto_equality_program.py FOLDER`: some of each kind, since each program is traced twice.
-auto_equality_more_program.py takes others, so that neither takes long; auto_equality_every_program.py takes all.
+auto_equality_every_program.py takes all.
 """
 
 from __future__ import annotations

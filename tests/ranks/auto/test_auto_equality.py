@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from ranks.auto.auto_equality_names import MORE, OWN_RULES, SOME
+from ranks.auto.auto_equality_names import OWN_RULES, SOME
 from ranks.numerics_world import World, world_of
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.mpi
 
 PROGRAMS = sorted(path.stem for path in (Path(__file__).parents[2] / "auto_programs").glob("*.py"))
-FEW, FURTHER, EVERY = (f"auto_equality{which}_program.py" for which in ("", "_more", "_every"))
+FEW, EVERY = "auto_equality_program.py", "auto_equality_every_program.py"
 # At most: four ranks on two cores.
 EVERY_TAKES_S = 1500.0
 # The norm of a tensor's difference, and the relative difference of the numbers.
@@ -33,10 +33,9 @@ TOLERANCE_HALF = 1e-3
 ROUNDING = 1e-6
 
 
-def on_worlds(*names: str, some: Sequence[str] = (), more: Sequence[str] = ()) -> Any:
-    """Have a test take programs: those in `some` and `more` on two ranks, and all on 1, 2 and 4, which is slow."""
+def on_worlds(*names: str, some: Sequence[str] = ()) -> Any:
+    """Have a test take programs: those in `some` on two ranks, and all on 1, 2 and 4, which is slow."""
     cases = [pytest.param((FEW, 2), name, id=f"some-2-{name}") for name in names if name in some]
-    cases += [pytest.param((FURTHER, 2), name, id=f"more-2-{name}") for name in names if name in more]
     for n in (1, 2, 4):
         cases += [pytest.param((EVERY, n), name, id=f"every-{n}-{name}", marks=pytest.mark.slow) for name in names]
     return pytest.mark.parametrize(("world", "name"), cases, indirect=["world"])
@@ -58,7 +57,7 @@ def found_of(world: World, name: str) -> list[dict[str, Any]]:
     return world.every(name)
 
 
-@on_worlds(*(name for name in PROGRAMS if name not in OWN_RULES), some=SOME, more=MORE)
+@on_worlds(*(name for name in PROGRAMS if name not in OWN_RULES), some=SOME)
 def test_a_program_comes_to_what_one_process_does(world: World, name: str) -> None:
     for found in found_of(world, name):
         assert_equal(found, TOLERANCE_HALF if name == "mixed_precision" else TOLERANCE)

@@ -87,6 +87,7 @@ def test_each_rank_has_one_that_no_other_has_until_its_own_have_ended(tmp_path: 
         assert held(devices) == 0
 
 
+@pytest.mark.slow
 def test_ranks_share_with_room_for_each(tmp_path: Path) -> None:
     devices = gpus(2)
     variables = site(tmp_path, devices, 'ranks = 3, gpus = "shared", gpu_memory_per_rank = "48GiB"')
@@ -198,6 +199,7 @@ print([one.memory_limit for one in tf.config.get_logical_device_configuration(ow
 """
 
 
+@pytest.mark.slow
 def test_tensorflow_takes_the_limit_and_a_program_that_wants_growing_memory_runs_on() -> None:
     growing = {**os.environ, "TF_FORCE_GPU_ALLOW_GROWTH": "true"}
     command = [sys.executable, "-c", IN_TENSORFLOW]

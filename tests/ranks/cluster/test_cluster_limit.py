@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.mpi
 
 
-@pytest.mark.parametrize(("name", "profile"), [("one", "one"), ("default", None)])
+@pytest.mark.parametrize(("name", "profile"), [pytest.param("one", "one", marks=pytest.mark.slow), ("default", None)])
 def test_a_profile_bounds_the_clusters_that_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, profile: str | None
 ) -> None:

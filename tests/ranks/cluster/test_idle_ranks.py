@@ -108,6 +108,7 @@ class Slow:
 slow = Slow()"""
 
 
+@pytest.mark.slow
 def test_a_stop_does_not_wait_for_variables_that_take_long_to_save(bare: dict[str, str]) -> None:
     with kernel(bare) as other:
         other.do("import jupyter_ddl\ns = jupyter_ddl.start(n=2, name='slow', idle_stop='2s', keep_variables=True)")
@@ -133,6 +134,7 @@ def ended_and_restarted(other: Kernel) -> str:
     return said
 
 
+@pytest.mark.slow
 def test_kept_ranks_end_without_a_kernel_once_their_cell_has_ended(bare: dict[str, str], tmp_path: Path) -> None:
     end = tmp_path / "end"
     with kernel(bare) as other:
@@ -146,6 +148,7 @@ def test_kept_ranks_end_without_a_kernel_once_their_cell_has_ended(bare: dict[st
         assert not gone_within(other, 20.0)
 
 
+@pytest.mark.slow
 def test_their_time_is_counted_anew_where_a_user_keeps_them(bare: dict[str, str]) -> None:
     with kernel(bare) as other:
         other.do(start("wanted", "4s"))

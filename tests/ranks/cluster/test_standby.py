@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 from ranks.kernels import without
+from ranks.sizes import slow_but
 
 import jupyter_ddl
 from jupyter_ddl.cluster import starting
@@ -96,6 +97,7 @@ def test_after_a_stop_the_next_start_takes_them(idle: Session, environment: dict
         assert_are(again, pids)
 
 
+@pytest.mark.slow
 def test_a_variable_that_was_set_since_is_not_missed(idle: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     pids = made()
     monkeypatch.setenv("SET_SINCE", "yes")
@@ -104,6 +106,7 @@ def test_a_variable_that_was_set_since_is_not_missed(idle: Session, monkeypatch:
     assert {result.value for result in idle.run("import os; os.environ['SET_SINCE']").ranks.values()} == {"'yes'"}
 
 
+@pytest.mark.slow
 def test_none_stand_by_where_they_are_not_wanted(environment: dict[str, str]) -> None:
     with jupyter_ddl.start(n=2, name="alone", env=environment) as session:
         session.wait_warm()
@@ -142,7 +145,7 @@ sys.stdin.readline()
 """
 
 
-@pytest.mark.parametrize("end", ["kill", "exit", "holder", "mpiexec"])
+@pytest.mark.parametrize("end", slow_but({"kill"}, ["kill", "exit", "holder", "mpiexec"]))
 def test_no_way_out_leaves_one_of_them(environment: dict[str, str], end: str) -> None:
     kernel = subprocess.Popen(
         [sys.executable, "-c", KERNEL.format(environment=environment)],

@@ -164,6 +164,7 @@ def test_a_rank_that_dies_while_it_is_held_is_lost(bare: Session, page: DebugPag
     wait_for_held(bare)
 
 
+@pytest.mark.slow
 def test_no_stall_is_reported_while_the_debugger_holds_a_rank(ranks: Callable[[int], Session]) -> None:
     session = ranks(2)
     session.wait_warm()

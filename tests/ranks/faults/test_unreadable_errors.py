@@ -35,6 +35,7 @@ def test_a_release_ends_the_text_and_keeps_the_ranks(bare: Session) -> None:
     assert bare.run("kept").ranks[1].value == "1"
 
 
+@pytest.mark.slow
 def test_without_a_release_it_ends_too_also_that_of_a_cause(bare: Session) -> None:
     bare.run(f"kept = rank\n{ENDLESS}")
     with pytest.raises(RankError) as error:

@@ -24,6 +24,7 @@ pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300)]
 PROGRAM = Path(__file__).with_name("examples_program.py")
 
 
+@pytest.mark.slow
 def test_the_example_notebook_trains(notebook: Kernel) -> None:
     """On the ranks that are there, in place of its own."""
     code = [cell["source"] for cell in example.notebook()["cells"] if cell["cell_type"] == "code"]

@@ -54,6 +54,7 @@ def losses(other: Kernel) -> list[Any]:
     return [other.do(f"answer = [one.value for one in {run}.ranks.values()]") for run in runs]
 
 
+@pytest.mark.slow
 def test_trainings_continue_with_the_same_losses_as_without_the_stop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

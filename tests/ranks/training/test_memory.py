@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from ranks.sizes import slow_but
 
 from jupyter_ddl.errors import RankError
 from jupyter_ddl.protocol.cell_options import AutoOptions
@@ -69,7 +70,7 @@ def farthest(some: list[Any], others: list[Any]) -> float:
     return max(float(np.abs(one - other).max()) for one, other in zip(some, others, strict=True))
 
 
-@pytest.mark.parametrize("memory", ["accumulate=3", "accumulate=8", "accumulate=3,remat"])
+@pytest.mark.parametrize("memory", slow_but({"accumulate=3"}, ["accumulate=3", "accumulate=8", "accumulate=3,remat"]))
 def test_a_training_in_less_memory_is_the_same(prepared: Session, memory: str) -> None:
     weights, history = trained(prepared, "")
     others, in_parts = trained(prepared, memory)
@@ -96,7 +97,7 @@ def test_what_keras_own_scope_does_on_tensorflow(prepared: Session) -> None:
     assert found[1] == pytest.approx(found[0], rel=1e-6)
 
 
-@pytest.mark.parametrize("given", EXACT_IN_PARTS)
+@pytest.mark.parametrize("given", slow_but(EXACT_IN_PARTS[:1], EXACT_IN_PARTS))
 def test_masks_within_a_model_and_weights_of_zero_are_trained_in_parts_the_same(prepared: Session, given: str) -> None:
     prepared.run(MASKED)
     found = []
@@ -165,7 +166,7 @@ state = sum(v.numpy().nbytes for v in moments), 2 * sum(v.numpy().nbytes for v i
 """
 
 
-@pytest.mark.parametrize("kind", SHARDED)
+@pytest.mark.parametrize("kind", slow_but({"adam", "clipped together"}, SHARDED))
 def test_an_optimizer_with_sharded_state_trains_the_same(prepared: Session, kind: str) -> None:
     prepared.run(OWN)
     weights, history = trained(prepared, "", SHARDED[kind])
@@ -229,6 +230,7 @@ def test_sharded_state_is_saved_and_resumed_on_another_number_of_ranks(
     three.run("keras.config.set_floatx('float32'); keras.config.set_dtype_policy('float32')")
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_several_ranks_is_resumed_on_one_and_of_one_on_several(
     prepared: Session, ranks: Callable[[int], Session], tmp_path: Path
 ) -> None:
@@ -263,7 +265,10 @@ found = [w.tolist() for w in model.get_weights()], history.history
 """
 
 
-@pytest.mark.parametrize("optimizer", ["'adam'", "keras.optimizers.SGD(0.1, momentum=0.9, global_clipnorm=0.05)"])
+CLIPPED = "keras.optimizers.SGD(0.1, momentum=0.9, global_clipnorm=0.05)"
+
+
+@pytest.mark.parametrize("optimizer", slow_but({"'adam'"}, ["'adam'", CLIPPED]))
 def test_the_users_own_distributed_optimizer_trains_the_same_with_sharded_state(
     prepared: Session, optimizer: str
 ) -> None:
@@ -284,6 +289,7 @@ def test_the_users_own_distributed_optimizer_trains_the_same_with_sharded_state(
         assert whole / 2 <= own <= whole / 2 + 8 * 6 * 2
 
 
+@pytest.mark.slow
 def test_mixed_goes_with_sharded_state(prepared: Session) -> None:
     prepared.run("keras.config.set_floatx('float32'); keras.config.set_dtype_policy('float32')")
     try:

@@ -33,6 +33,7 @@ print(json.dumps(asdict(capacity(2))))
 """
 
 
+@pytest.mark.slow
 def test_needs_of_a_keras_model_on_tensorflow() -> None:
     check_keras(needs_on("tensorflow"))
 

@@ -32,6 +32,7 @@ def run(answer: Path, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=280)
 
 
+@pytest.mark.slow
 def test_a_training_that_does_not_fit_trains_in_parts(tmp_path: Path) -> None:
     answer = tmp_path / "answer.json"
     as_it_is = run(answer)

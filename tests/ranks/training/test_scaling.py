@@ -40,7 +40,7 @@ def points(folder: Path, model: str, *words: str) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize("model", slow_but(["cosmogan"], list(SMALL)))
+@pytest.mark.parametrize("model", slow_but({"cnn"}, SMALL))
 def test_a_model_is_measured_and_its_ranks_are_in_sync(model: str, tmp_path: Path) -> None:
     # The program itself compares the weights of all ranks, and fails where they differ: CosmoGAN's have two optimizers.
     (point,) = points(tmp_path, model, "--ranks", "2")
