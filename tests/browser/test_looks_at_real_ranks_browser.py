@@ -55,6 +55,7 @@ SHOWN = ".jp-MainAreaWidget:not(.lm-mod-hidden)"
 pytestmark = pytest.mark.mpi
 
 
+@pytest.mark.slow
 def test_the_button_to_a_ranks_error_opens_its_log_at_the_error(lab: Lab, page: Page, tmp_path: Path) -> None:
     lab.write("raises.ipynb", RAISES)
     lab.open(page, "raises.ipynb")

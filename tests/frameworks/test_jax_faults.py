@@ -34,6 +34,7 @@ def test_a_rank_that_ends_is_named_and_new_ranks_compute(jax_pair: Session, faul
     assert values(jax_pair, BEGUN) == ["3.0", "3.0"]
 
 
+@pytest.mark.slow
 def test_a_stopped_rank_is_missed_and_replaced(jax_pair: Session) -> None:
     jax_pair.run(BEGUN)
     stops = "import os, signal\nif rank == 1:\n    os.kill(os.getpid(), signal.SIGSTOP)\ntotal(1)"

@@ -111,9 +111,10 @@ if rank > 1:
 
 def test_ranks_that_compute_long_or_come_late_are_no_stall(jax_pair: Session) -> None:
     jax_pair.run(PREPARED)
-    # The second rank has less to do, and ends its cell while the first still computes what needs nobody.
+    # The first rank has begun all steps long before the second, which takes longer than a stall does. It has less to do
+    # besides, and ends its cell while the first still computes what needs nobody.
     alone = """
-for _ in range(4):
+for _ in range(8):
     time.sleep(rank)
     array = step(array)
 float(summed(array))

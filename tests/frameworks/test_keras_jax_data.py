@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.mpi
 
 KINDS = ("arrays", "loader, odd", "PyDataset", "generator")
+SLOW_PER_RANK = pytest.param(AutoOptions(), id="per-rank", marks=pytest.mark.slow)
 OWN_STEP = (keras_outcomes.OF_THIS_BACKEND / "custom_train_step_of_jax.py").read_text()
 
 
@@ -73,7 +74,7 @@ def cut_and_resumed(cut: Session, resumed: Session, folder: Path, auto: AutoOpti
     return list(resumed.pull("weights").values())
 
 
-@pytest.mark.parametrize("auto", [AutoOptions(), GLOBAL], ids=["per-rank", "global"])
+@pytest.mark.parametrize("auto", [SLOW_PER_RANK, pytest.param(GLOBAL, id="global")])
 def test_a_training_on_jax_resumes_from_a_checkpoint(pair: Session, auto: AutoOptions, tmp_path: Path) -> None:
     whole = weights(pair, "stops = False\n" + AUTO, auto=auto)
     for before, after in zip(whole, cut_and_resumed(pair, pair, tmp_path, auto), strict=True):
@@ -81,7 +82,7 @@ def test_a_training_on_jax_resumes_from_a_checkpoint(pair: Session, auto: AutoOp
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("auto", [AutoOptions(), GLOBAL], ids=["per-rank", "global"])
+@pytest.mark.parametrize("auto", [SLOW_PER_RANK, pytest.param(GLOBAL, id="global")])
 def test_a_training_on_jax_resumes_on_another_number_of_ranks(
     pair: Session, keras_jax_ranks: Callable[[int], Session], auto: AutoOptions, tmp_path: Path
 ) -> None:

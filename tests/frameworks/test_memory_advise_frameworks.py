@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 from memory_checks import check_keras, check_peak, needs_on
+from ranks.sizes import slow_but
 
 BACKENDS = ("torch", "jax")
 of = cache(needs_on)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", slow_but({"torch"}, BACKENDS))
 def test_needs_of_a_keras_model_on_torch_and_jax(backend: str) -> None:
     check_keras(of(backend))
 

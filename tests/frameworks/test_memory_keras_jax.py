@@ -50,7 +50,11 @@ def trained(model):
 def kept(model):
     return KerasSubject(model, (x, y)).kept_bytes((x[:32], y[:32]))[0]
 """
-WAYS = (("", AutoOptions()), ("", GLOBAL), ("shard-all,", GLOBAL))
+WAYS = (
+    pytest.param(("", AutoOptions()), id="per-rank"),
+    pytest.param(("", GLOBAL), id="global", marks=pytest.mark.slow),
+    pytest.param(("shard-all,", GLOBAL), id="shard-all"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +72,7 @@ def trained(session: Session, way: tuple[str, AutoOptions], words: str) -> dict[
     return session.pull("losses")
 
 
-@pytest.mark.parametrize("way", WAYS, ids=("per-rank", "global", "shard-all"))
+@pytest.mark.parametrize("way", WAYS)
 def test_what_is_computed_again_trains_the_same_and_half_precision_nearly(
     pair: Session, way: tuple[str, AutoOptions]
 ) -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 NOTEBOOK = NOTEBOOKS / "09-pytorch-and-jax-on-the-ranks.ipynb"
 
 
+@pytest.mark.slow
 def test_all_ways_train_one_model_and_survive_a_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("jax")
     figures, shown = run_with_solutions(NOTEBOOK, tmp_path, capsys)

@@ -55,6 +55,7 @@ def test_a_rank_that_has_ended_the_cell_is_named(torch_pair: Session) -> None:
     assert "\n  barrier: rank 0 waits in it for rank 1\n" in told
 
 
+@pytest.mark.slow
 def test_a_group_of_some_names_its_own_ranks(torch_ranks: Callable[[int], Session]) -> None:
     four = torch_ranks(4)
     waits = "if rank == 3:\n    time.sleep(300)\nleft, right = dist.new_group([0, 1]), dist.new_group([2, 3])"

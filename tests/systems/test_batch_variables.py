@@ -129,6 +129,7 @@ answer = s.pull('said')
 """
 
 
+@pytest.mark.slow
 def test_ranks_start_by_jsrun_on_the_hosts_of_an_lsf_job(hosts: Rig) -> None:
     with lsf_job(hosts) as job, kernel_in(hosts, "login", **job) as inside:
         inside.do(f"import jupyter_ddl\ns = jupyter_ddl.start(4, ssh={hosts.ssh!r}, launcher='jsrun')")

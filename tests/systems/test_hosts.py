@@ -111,7 +111,7 @@ def test_ranks_are_one_world_train_as_on_one_host_and_leave_nothing(hosts: Rig, 
     login.do("s.stop()")
 
 
-@pytest.mark.parametrize("rank", [1, 2])
+@pytest.mark.parametrize("rank", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_a_killed_rank_is_named_with_its_host_and_the_next_cell_works(hosts: Rig, login: Kernel, rank: int) -> None:
     login.do(start(hosts, rebuild=True))
     host, pid = login.do(f"answer = s.ranks[{rank}].host, s.ranks[{rank}].pid")

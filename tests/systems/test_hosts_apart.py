@@ -74,6 +74,7 @@ def test_ranks_train_as_on_one_host_and_their_logs_come(hosts: Rig, login: Kerne
         assert weights == pytest.approx(on_one[rank], abs=1e-12)
 
 
+@pytest.mark.slow
 def test_a_rank_that_is_killed_is_named_and_its_whole_log_comes(hosts: Rig, login: Kernel) -> None:
     login.do(start(hosts, rebuild=False) + "\ns._cluster.wait_warm()")
     host, pid = login.do("answer = s.ranks[2].host, s.ranks[2].pid")

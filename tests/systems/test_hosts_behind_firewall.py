@@ -181,6 +181,7 @@ def has_printed(hosts: Rig, rank: int, host: str) -> bool:
     return f"line {LINES - 1} of rank {rank}" in hosts.on(host, own)
 
 
+@pytest.mark.slow
 def test_ranks_start_through_ssh_where_no_folder_is_shared(hosts: Rig, apart: Kernel) -> None:
     apart.do(start(hosts, rebuild=True) + "\ns._cluster.wait_warm()")
     note = apart.do("answer = s.note")

@@ -101,6 +101,7 @@ def test_a_job_waits_brings_ranks_serves_two_notebooks_and_ends_with_a_stop(slur
     assert eventually(lambda: not processes_on_nodes(slurm)), processes_on_nodes(slurm)
 
 
+@pytest.mark.slow
 def test_an_idle_job_is_ended_by_its_scheduler_and_its_notebook_says_by_whom(slurm: Slurm, login: Kernel) -> None:
     login.do(SUBMIT.format(""))
     job = login.do("answer = s.job")

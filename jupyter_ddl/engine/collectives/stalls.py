@@ -2,7 +2,8 @@
 
 About once a second each rank notes, where the others can read it, how many collectives it has entered in each group. A
 rank that has not moved for half of `stall_after_s` reads what the others noted: those that have entered fewer are
-missing; where all have entered as many, and are in different ones, each is missing in the other's.
+missing; where all have entered as many, and are in different ones, each is missing in the other's. Ranks that enter
+one after another are late, and not missing: JAX begins many computations before the others have come to the first.
 
 What a library's collectives are, and where notes are kept, says a `Watched`: torch's (`torch_stalls`), or JAX's.
 
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     Groups = dict[str, tuple[int, tuple[int, ...]]]
 
 _LOOK_S = 1.0
+# When a rank that does not move looks first at the others, as a part of `stall_after_s`. Whether they move, two looks
+# show.
+_FIRST_SIGHT = 1 / 8
 # How long an end of connections waits for a look; one takes some milliseconds.
 _LEAVE_S = 0.2
 # How many collectives of a mismatch are named.
@@ -119,10 +123,12 @@ class Stall:
     Attributes:
         waiting: the ranks that wait.
         missing: rank -> what it has not entered; None where that has no name.
+        group: in which they have entered fewer; None where they have not.
     """
 
     waiting: tuple[int, ...]
     missing: Mapping[int, tuple[str | None, ...]]
+    group: str | None = None
 
 
 def _of_own(_group: str, _count: int) -> None:
@@ -144,7 +150,7 @@ def stall_of(
         following: returns what this rank calls the collective of a group that comes after so many.
 
     >>> stall_of(0, {0: Note({"0": 3}, True, "barrier"), 1: Note({"0": 2})}, {"0": (0, 1)})
-    Stall(waiting=(0,), missing={1: ('barrier',)})
+    Stall(waiting=(0,), missing={1: ('barrier',)}, group='0')
     """
     own = notes[rank]
     # The smallest first: who waits in a group of some has often entered all of the others.
@@ -157,7 +163,7 @@ def stall_of(
             missing = {
                 one: (following(group, members_notes[one].counts.get(group, 0)) or own.within,) for one in behind
             }
-            return Stall(tuple(one for one in waiting if one not in behind), missing)
+            return Stall(tuple(one for one in waiting if one not in behind), missing, group)
     everywhere = {one: notes.get(one, Note()) for ranks in members.values() for one in ranks}
     ended = [one for one, note in everywhere.items() if note.has_ended]
     if ended and own.is_sure:
@@ -175,6 +181,14 @@ def _mismatch(own: Note, notes: Mapping[int, Note]) -> Stall | None:
     shown = names[:_NAMES]
     missing = {one: tuple(name for name in shown if name != note.within) for one, note in sorted(notes.items())}
     return Stall(tuple(sorted(notes)), missing)
+
+
+def _have_moved(stall: Stall, before: Mapping[int, Note], now: Mapping[int, Note]) -> bool:
+    """Return whether a rank that is missing in a group has entered another collective of it meanwhile."""
+    if stall.group is None:
+        return False
+    counts = [[notes.get(rank, Note()).counts.get(stall.group) for rank in stall.missing] for notes in (before, now)]
+    return counts[0] != counts[1]
 
 
 class Stalls:
@@ -245,8 +259,14 @@ class Stalls:
         self._place: object = None
         self._moved_s = time.monotonic()
         self._noted = ""
-        self._suspected: Stall | None = None
         self._told_s = 0.0
+        self._begin_to_stand()
+
+    def _begin_to_stand(self) -> None:
+        self._suspected: Stall | None = None
+        # What the others had noted when this rank looked last, while it stood; and since when they have not moved.
+        self._others: Mapping[int, Note] | None = None
+        self._others_moved_s = 0.0
 
     def _watch(self) -> None:
         while not self._ended.wait(_LOOK_S):
@@ -274,7 +294,8 @@ class Stalls:
         place = self._watched.place(), counts
         now_s = time.monotonic()
         if place != self._place:
-            self._place, self._moved_s, self._suspected = place, now_s, None
+            self._place, self._moved_s = place, now_s
+            self._begin_to_stand()
         stood_s = now_s - self._moved_s
         within = self._watched.within() if stood_s >= after_s / 2 else Within(may_wait=False)
         note = Note(counts, within.may_wait, within.name, within.is_sure)
@@ -283,22 +304,24 @@ class Stalls:
             stall = Stall(self._all[1:], {0: (note.within,)}) if note.stands and groups else None
         else:
             self._publish(board, note)
-            stall = self._read(board, note, groups) if note.stands else None
+            is_first_sight = self._others is None and stood_s >= _FIRST_SIGHT * after_s
+            stall = self._read(board, note, groups, now_s) if note.stands or is_first_sight else None
+        waited_s = stood_s if stall is None or stall.group is None else now_s - self._others_moved_s
         if stall is None or stall != self._suspected:
             # Seen twice: what the others noted may be a second old.
             self._suspected = stall
-        elif self._is_due(stall, stood_s, after_s) and now_s - self._told_s >= after_s / 4:
+        elif self._is_due(stall, waited_s, after_s) and now_s - self._told_s >= after_s / 4:
             self._told_s = now_s
             told: dict[str, Any] = {
                 str(rank): [name or self._watched.unknown for name in missing]
                 for rank, missing in stall.missing.items()
             }
             names = tuple(sorted({name for missing in told.values() for name in missing}))
-            report(CollectiveStalled(run, self._rank, time.time(), round(stood_s, 1), names, told))
+            report(CollectiveStalled(run, self._rank, time.time(), round(waited_s, 1), names, told))
 
-    def _is_due(self, stall: Stall, stood_s: float, after_s: float) -> bool:
+    def _is_due(self, stall: Stall, waited_s: float, after_s: float) -> bool:
         """Return whether this rank reports: the first of those that wait does, and where that does not, each."""
-        return self._rank == stall.waiting[0] or stood_s >= after_s * 0.75
+        return waited_s >= after_s * (0.5 if self._rank == stall.waiting[0] else 0.75)
 
     def _note_end(self) -> None:
         """Note that the cell has ended, also one that was over before the first look."""
@@ -318,13 +341,16 @@ class Stalls:
             board.set(self._key(self._rank), text)
             self._noted = text
 
-    def _read(self, board: Board, own: Note, groups: Groups) -> Stall | None:
+    def _read(self, board: Board, own: Note, groups: Groups, now_s: float) -> Stall | None:
         keys = {self._key(rank): rank for rank in self._all if rank != self._rank}
         notes = {keys[key]: msgspec.json.decode(text, type=Note) for key, text in board.read(list(keys)).items()}
         notes[self._rank] = own
-        return stall_of(
-            self._rank, notes, {group: ranks for group, (_, ranks) in groups.items()}, self._watched.following
-        )
+        members = {group: ranks for group, (_, ranks) in groups.items()}
+        stall = stall_of(self._rank, notes, members, self._watched.following)
+        if self._others is None or (stall is not None and _have_moved(stall, self._others, notes)):
+            self._others_moved_s = now_s
+        self._others = notes
+        return stall
 
     def _key(self, rank: int) -> str:
         return f"{self._run}/note/{rank}"
