@@ -146,7 +146,7 @@ def test_full_disks_little_shared_memory_loopback_only_and_a_host_without_a_name
         pytest.param(
             f'{NETWORK}; mount -t tmpfs -o size=64k none "${paths.RUNTIME_VARIABLE}"',
             "HostUnfit: The folder of the clusters must take 1 MiB. Received: {JUPYTER_DDL_RUNTIME}/clusters "
-            "(No space left on device; 0.0547 MiB free).",  # the folder and the file of its claim are there
+            "(No space left on device; 0.0586 MiB free).",  # the folder and the file of its claim are there
             "Make room there, or set JUPYTER_DDL_RUNTIME to a folder elsewhere.",
             id="clusters' disk full",
         ),
