@@ -9,8 +9,10 @@ from tornado.web import HTTPError, authenticated
 
 from jupyter_ddl.cluster.jobs_known import scheduler_here
 from jupyter_ddl.errors import HostUnfit, InvalidInput
+from jupyter_ddl.launch.place import HERE
 from jupyter_ddl.launch.profiles.profile import Profile
 from jupyter_ddl.launch.profiles.reading import all_profiles
+from jupyter_ddl.launch.profiles.site_limits import allowed_at
 from jupyter_ddl.server.requests import HubHandler
 
 if TYPE_CHECKING:
@@ -25,12 +27,17 @@ class PlacesHandler(HubHandler):
     async def get(self) -> None:
         """Answer with each place, its defaults and its limits; 503 where a file of profiles breaks a rule."""
         try:
-            self.answer(await self.in_thread(lambda: list(_places())))
+            self.answer(await self.in_thread(lambda: list(places())))
         except InvalidInput as error:
             raise HTTPError(503, str(error)) from error
 
 
-def _places() -> Iterator[dict[str, Any]]:
+def places() -> Iterator[dict[str, Any]]:
+    """Yield the queue of this host's scheduler, where there is one, and each profile.
+
+    Raises:
+        InvalidInput: a file of profiles breaks a rule.
+    """
     try:
         scheduler = scheduler_here()
     except HostUnfit:
@@ -38,7 +45,10 @@ def _places() -> Iterator[dict[str, Any]]:
     else:
         yield _place(None, f"{scheduler.title} job", Profile(launcher=scheduler.kind))
     for name, one in sorted(all_profiles().items()):
-        yield _place(name, name, one.profile)
+        place = _place(name, name, one.profile)
+        # On this host the machine's own limits hold too.
+        allowed = allowed_at(one, HERE) if one.profile.launcher == "local" else None
+        yield place if allowed is None else place | {"most_ranks": allowed.ranks, "most_nodes": allowed.nodes}
 
 
 def _place(name: str | None, title: str, profile: Profile) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from jupyter_ddl.protocol.codec import record_of
 from jupyter_ddl.protocol.gpu_allotment import GpuAllotment
 from jupyter_ddl.protocol.idle_stop import IdleStop
 from jupyter_ddl.protocol.memory_limit import MemoryLimit
+from jupyter_ddl.server.places import places as form_places
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,6 +93,12 @@ def test_another_profile_of_the_machines_has_its_own_where_it_sets_any(tmp_path:
     # One of the user's by that name is the user's.
     (tmp_path / "home" / places.FOLDER / "own.toml").write_text("[night.limits]\nranks = 16\n")
     assert here("night").ranks == 2
+
+
+@pytest.mark.usefixtures("machine")
+def test_the_panels_form_has_what_holds_here() -> None:
+    most = {place["profile"]: place["most_ranks"] for place in form_places()}
+    assert (most["default"], most["mine"], most["small"], most["night"]) == (2, 2, 1, 16)
 
 
 def test_the_default_itself_is_as_it_was(machine: Path) -> None:

@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from ranks.sizes import slow_but
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,9 +52,7 @@ def run_auto(folder: Path, imports: str, options: list[str]) -> subprocess.Compl
 
 
 # An import of Keras 2 is refused by the same words, wherever it comes from.
-@pytest.mark.parametrize(
-    "case", [pytest.param(case, marks=pytest.mark.slow if case == "imported" else ()) for case in CASES]
-)
+@pytest.mark.parametrize("case", slow_but({"asked for by the program"}, CASES))
 def test_keras_2_is_refused(tmp_path: Path, case: str) -> None:
     options, imports, received = CASES[case]
     ended = run_auto(tmp_path, imports, options)

@@ -115,6 +115,7 @@ def test_none_stand_by_where_they_are_not_wanted(environment: dict[str, str]) ->
         assert not session.has_standby
 
 
+@pytest.mark.slow
 def test_none_are_made_without_memory_and_they_end_where_it_gets_short(environment: dict[str, str]) -> None:
     free = [0]
     standby = Standby(available=lambda: free[0])

@@ -290,6 +290,7 @@ def test_auto_does_not_divide_what_the_program_has_divided(session: Session) -> 
     assert "Drop --auto" in refused(session, f"{MODEL}{DIVIDED}", auto=AutoOptions())
 
 
+@pytest.mark.slow
 def test_ranks_that_are_not_all_cannot_import_it() -> None:
     with jupyter_ddl.start(n=2, name="ibm-ddl-refused") as session:
         assert "a cell on 1 of 2 ranks. Drop -r." in refused(session, "import ddl", ranks=[0])

@@ -201,6 +201,7 @@ def test_a_model_is_saved_without_sharded_state_and_says_so(prepared: Session, t
     assert set(prepared.pull("same").values()) == {True}
 
 
+@pytest.mark.slow
 def test_state_that_is_there_is_sharded(prepared: Session) -> None:
     again = "\nmodel.fit(x, y, batch_size=14, epochs=2, verbose=0)\nfound = [w.tolist() for w in model.get_weights()]"
     found = []

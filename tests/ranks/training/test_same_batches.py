@@ -167,6 +167,7 @@ def assert_not_said(prepared: Session, codes: list[str]) -> None:
     assert not said
 
 
+@pytest.mark.slow
 def test_not_said_of_other_batches(prepared: Session) -> None:
     assert_not_said(prepared, OTHERS)
 
