@@ -31,9 +31,11 @@ if TYPE_CHECKING:
     Groups = dict[str, tuple[int, tuple[int, ...]]]
 
 _LOOK_S = 1.0
-# When a rank that does not move looks first at the others, as a part of `stall_after_s`. Whether they move, two looks
-# show.
-_FIRST_SIGHT = 1 / 8
+# When a rank that does not move looks first at the others, as a part of `stall_after_s`: two looks show whether they
+# move. Sooner, each rank of a large world would read all notes within each of its steps.
+_FIRST_SIGHT = 0.25
+# How long it then waits until it reports, likewise: the first of those that wait, and another one.
+_FIRST, _ANOTHER = 0.5, 0.65
 # How long an end of connections waits for a look; one takes some milliseconds.
 _LEAVE_S = 0.2
 # How many collectives of a mismatch are named.
@@ -321,7 +323,7 @@ class Stalls:
 
     def _is_due(self, stall: Stall, waited_s: float, after_s: float) -> bool:
         """Return whether this rank reports: the first of those that wait does, and where that does not, each."""
-        return waited_s >= after_s * (0.5 if self._rank == stall.waiting[0] else 0.75)
+        return waited_s >= after_s * (_FIRST if self._rank == stall.waiting[0] else _ANOTHER)
 
     def _note_end(self) -> None:
         """Note that the cell has ended, also one that was over before the first look."""
