@@ -100,7 +100,7 @@ class Session:
         """Start the first ranks.
 
         Raises:
-            InvalidInput: an argument breaks a rule.
+            InvalidInput: an argument breaks a rule, or as many clusters run as the profile allows.
             ClusterStartFailed: a rank did not come up.
         """
         spec = self._lifecycle.snapshot().spec

@@ -16,6 +16,7 @@ import recorded
 from lab import jupyterlab, launch, set_theme
 from panel import PANEL, axe_findings, show_panel
 from playwright.sync_api import expect
+from ranks.sizes import slow_but
 from told_kernel import ToldKernel, rank
 
 if TYPE_CHECKING:
@@ -76,9 +77,7 @@ def wide_browser(browser: Browser) -> Iterator[Browser]:
     running.close()
 
 
-@pytest.fixture(
-    scope="module", params=[pytest.param(name, marks=() if name == "de_DE" else pytest.mark.slow) for name in SAID]
-)
+@pytest.fixture(scope="module", params=slow_but({"de_DE"}, SAID))
 def spoken(needed: None, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spoken]:
     if request.param == "en":
         yield Spoken(request.param, request.getfixturevalue("lab"))

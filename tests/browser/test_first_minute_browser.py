@@ -133,7 +133,6 @@ def test_old_runs_and_no_notebook_lead_to_the_example_too(fresh: Lab, page: Page
     expect(offer).to_have_count(0)
 
 
-@pytest.mark.slow
 def test_a_cell_that_is_run_while_the_ranks_start_trains_when_they_are_there(
     fresh: Lab, page: Page, tmp_path: Path
 ) -> None:

@@ -122,7 +122,6 @@ def test_a_run_that_no_server_and_no_kernel_has_says_so(lab: Lab, page: Page) ->
     assert "Error displaying" not in page.locator(".jp-Notebook").inner_text()
 
 
-@pytest.mark.slow
 def test_a_page_that_is_older_than_the_panel_says_so(lab: Lab, page: Page) -> None:
     lab.write("older.ipynb", CODE.format(first=IS_THERE))
     lab.open(page, "older.ipynb")

@@ -112,7 +112,7 @@ if rank > 1:
 def test_ranks_that_compute_long_or_come_late_are_no_stall(jax_pair: Session) -> None:
     jax_pair.run(PREPARED)
     # The first rank has begun all steps long before the second, which takes longer than a stall does. It has less to do
-    # besides, and ends its cell while the first still computes what needs nobody.
+    # besides, and ends its cell while the first still computes without an exchange.
     alone = """
 for _ in range(8):
     time.sleep(rank)

@@ -10,7 +10,8 @@ import pytest
 
 from jupyter_ddl.engine.collectives import stalls
 from jupyter_ddl.engine.collectives.library import Turn
-from jupyter_ddl.engine.collectives.stalls import Note, Stalls, Within
+from jupyter_ddl.engine.collectives.stall_rules import Note
+from jupyter_ddl.engine.collectives.stalls import Stalls, Within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -58,7 +59,13 @@ class Begun:
 def reported(
     monkeypatch: pytest.MonkeyPatch, entered: Callable[[float], int], until_s: float
 ) -> list[tuple[float, float]]:
-    """Return when rank 0 reports a stall, and of how many seconds, with rank 1 at so many computations by a time."""
+    """Return when rank 0 reports a stall, and of how many seconds.
+
+    Args:
+        monkeypatch: pytest's.
+        entered: returns how many computations rank 1 has entered by a time.
+        until_s: how long both are watched.
+    """
     now_s = 0.0
     found = []
 

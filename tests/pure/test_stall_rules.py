@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jupyter_ddl.engine.collectives.stalls import Note, Stall, stall_of
+from jupyter_ddl.engine.collectives.stall_rules import Note, Stall, stall_of
 
 ALL = {"0": (0, 1, 2)}
 

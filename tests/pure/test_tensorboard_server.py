@@ -278,7 +278,6 @@ def test_head_compressed_and_unknown_addresses_pass(server: Server, logs: Path) 
     assert header(server.request("GET", path.rstrip("/")), "location") == [path]
 
 
-@pytest.mark.slow
 def test_a_large_answer_passes_whole(server: Server, tmp_path: Path) -> None:
     from tensorboard.compat.proto.event_pb2 import Event
     from tensorboard.compat.proto.summary_pb2 import Summary

@@ -27,7 +27,7 @@
 | `torch_counts`, `torch_frames` | how many of its collectives this rank has entered, and in which one it is |
 | `torch_stalls` | where the ranks of torch note them |
 | `torch_store` | the store at which ranks make torch's process groups |
-| `stalls` | who waits for whom in a collective, by what all ranks have noted |
+| `stalls`, `stall_rules` | when a rank looks at what all have noted, and reports; who waits for whom by it |
 
 Nothing here imports a framework, but for what has been chosen to be. Runs on: every rank.
 """

@@ -2,8 +2,8 @@
 
 About once a second each rank notes, where the others can read it, how many collectives it has entered in each group. A
 rank that has not moved for half of `stall_after_s` reads what the others noted: those that have entered fewer are
-missing; where all have entered as many, and are in different ones, each is missing in the other's. Ranks that enter
-one after another are late, and not missing: JAX begins many computations before the others have come to the first.
+missing (`stall_rules`). Ranks that enter one after another are late, and not missing: JAX begins many computations
+before the others have come to the first.
 
 What a library's collectives are, and where notes are kept, says a `Watched`: torch's (`torch_stalls`), or JAX's.
 
@@ -16,11 +16,11 @@ import atexit
 import threading
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
+from jupyter_ddl.engine.collectives.stall_rules import Note, Stall, have_moved, stall_of
 from jupyter_ddl.protocol.events import CollectiveStalled
 
 if TYPE_CHECKING:
@@ -38,8 +38,6 @@ _FIRST_SIGHT = 0.25
 _FIRST, _ANOTHER = 0.5, 0.65
 # How long an end of connections waits for a look; one takes some milliseconds.
 _LEAVE_S = 0.2
-# How many collectives of a mismatch are named.
-_NAMES = 6
 
 
 class Board(Protocol):
@@ -90,107 +88,6 @@ class Watched(Protocol):
 
     def board(self) -> Board | None:
         """Return a connection of its own to the ranks' notes; None while rank 0 does not serve them."""
-
-
-@dataclass(frozen=True)
-class Note:
-    """What one rank notes of itself.
-
-    Attributes:
-        counts: group -> how many of its collectives it has entered.
-        stands: it has not moved for as long as makes a stall.
-        within: what it is in, as the program wrote it; None where that is not known.
-        is_sure: it is in a collective for sure: backward() may just compute.
-        has_ended: it has ended the cell.
-    """
-
-    counts: dict[str, int] = field(default_factory=dict)
-    stands: bool = False
-    within: str | None = None
-    is_sure: bool = False
-    has_ended: bool = False
-
-    def is_behind(self, other: Note, group: str) -> bool:
-        """Return whether this rank has not entered the collective of a group in which another one is."""
-        if group not in self.counts:
-            # It may have left the group, or not be in it yet: who does something else does not wait for it.
-            return other.is_sure
-        return self.counts[group] < other.counts[group]
-
-
-@dataclass(frozen=True)
-class Stall:
-    """Who waits for whom.
-
-    Attributes:
-        waiting: the ranks that wait.
-        missing: rank -> what it has not entered; None where that has no name.
-        group: in which they have entered fewer; None where they have not.
-    """
-
-    waiting: tuple[int, ...]
-    missing: Mapping[int, tuple[str | None, ...]]
-    group: str | None = None
-
-
-def _of_own(_group: str, _count: int) -> None:
-    """Name no collective: those that are missing are in this rank's own."""
-
-
-def stall_of(
-    rank: int,
-    notes: Mapping[int, Note],
-    members: Mapping[str, tuple[int, ...]],
-    following: Callable[[str, int], str | None] = _of_own,
-) -> Stall | None:
-    """Return the stall in which a rank is; None where it waits for none, or that is not known.
-
-    Args:
-        rank: one that stands.
-        notes: rank -> what it noted; a rank that has noted nothing has entered nothing.
-        members: group -> its ranks among all.
-        following: returns what this rank calls the collective of a group that comes after so many.
-
-    >>> stall_of(0, {0: Note({"0": 3}, True, "barrier"), 1: Note({"0": 2})}, {"0": (0, 1)})
-    Stall(waiting=(0,), missing={1: ('barrier',)}, group='0')
-    """
-    own = notes[rank]
-    # The smallest first: who waits in a group of some has often entered all of the others.
-    for group, ranks in sorted(members.items(), key=lambda one: len(one[1])):
-        members_notes = {one: notes.get(one, Note()) for one in ranks}
-        behind = [one for one, note in members_notes.items() if note.is_behind(own, group)]
-        if behind:
-            entered = own.counts[group]
-            waiting = tuple(one for one, note in members_notes.items() if note.counts.get(group) == entered)
-            missing = {
-                one: (following(group, members_notes[one].counts.get(group, 0)) or own.within,) for one in behind
-            }
-            return Stall(tuple(one for one in waiting if one not in behind), missing, group)
-    everywhere = {one: notes.get(one, Note()) for ranks in members.values() for one in ranks}
-    ended = [one for one, note in everywhere.items() if note.has_ended]
-    if ended and own.is_sure:
-        # One collective, of which gloo has returned on some ranks: they gave it something else.
-        return Stall((rank,), dict.fromkeys(ended, (own.within,)))
-    return _mismatch(own, everywhere)
-
-
-def _mismatch(own: Note, notes: Mapping[int, Note]) -> Stall | None:
-    """Return the stall of ranks that have entered as many collectives, and are in different ones."""
-    names = sorted({note.within for note in notes.values() if note.within is not None})
-    all_stand = all(note.stands and note.within and note.counts == own.counts for note in notes.values())
-    if not all_stand or len(names) < 2:
-        return None
-    shown = names[:_NAMES]
-    missing = {one: tuple(name for name in shown if name != note.within) for one, note in sorted(notes.items())}
-    return Stall(tuple(sorted(notes)), missing)
-
-
-def _have_moved(stall: Stall, before: Mapping[int, Note], now: Mapping[int, Note]) -> bool:
-    """Return whether a rank that is missing in a group has entered another collective of it meanwhile."""
-    if stall.group is None:
-        return False
-    counts = [[notes.get(rank, Note()).counts.get(stall.group) for rank in stall.missing] for notes in (before, now)]
-    return counts[0] != counts[1]
 
 
 class Stalls:
@@ -349,7 +246,7 @@ class Stalls:
         notes[self._rank] = own
         members = {group: ranks for group, (_, ranks) in groups.items()}
         stall = stall_of(self._rank, notes, members, self._watched.following)
-        if self._others is None or (stall is not None and _have_moved(stall, self._others, notes)):
+        if self._others is None or (stall is not None and have_moved(stall, self._others, notes)):
             self._others_moved_s = now_s
         self._others = notes
         return stall

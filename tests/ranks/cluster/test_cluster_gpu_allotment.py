@@ -199,7 +199,6 @@ print([one.memory_limit for one in tf.config.get_logical_device_configuration(ow
 """
 
 
-@pytest.mark.slow
 def test_tensorflow_takes_the_limit_and_a_program_that_wants_growing_memory_runs_on() -> None:
     growing = {**os.environ, "TF_FORCE_GPU_ALLOW_GROWTH": "true"}
     command = [sys.executable, "-c", IN_TENSORFLOW]

@@ -148,7 +148,6 @@ def test_kept_ranks_end_without_a_kernel_once_their_cell_has_ended(bare: dict[st
         assert not gone_within(other, 20.0)
 
 
-@pytest.mark.slow
 def test_their_time_is_counted_anew_where_a_user_keeps_them(bare: dict[str, str]) -> None:
     with kernel(bare) as other:
         other.do(start("wanted", "4s"))

@@ -42,7 +42,6 @@ def test_the_example_notebook_runs_as_it_is() -> None:
     assert "of the points are on the right spiral" in opened.cells[-2].outputs[0].text
 
 
-@pytest.mark.slow
 def test_examples_of_ranks(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "jupyter_ddl.cli", "run", "-n", "2", str(PROGRAM), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
